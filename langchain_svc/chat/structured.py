@@ -11,16 +11,21 @@ import math
 from collections.abc import AsyncIterator, Iterable, Iterator, Mapping
 from functools import cached_property
 from operator import itemgetter
-from typing import Any, get_origin
+from typing import Any, TypeGuard, TypeVar, get_origin
 
 from langchain_core.language_models import BaseChatModel, LanguageModelInput
-from langchain_core.messages import AIMessage, BaseMessage
+from langchain_core.messages import (
+    AIMessage,
+    AIMessageChunk,
+    BaseMessage,
+    BaseMessageChunk,
+)
 from langchain_core.messages.tool import tool_call_chunk
 from langchain_core.output_parsers import BaseTransformOutputParser
 from langchain_core.outputs import ChatGeneration, Generation
 from langchain_core.runnables import Runnable, RunnableMap, RunnablePassthrough
 from langchain_core.utils.function_calling import convert_to_json_schema
-from pydantic import BaseModel, TypeAdapter, ValidationError
+from pydantic import BaseModel, InstanceOf, TypeAdapter, ValidationError
 from pydantic.v1 import BaseModel as BaseModelV1
 from pydantic.v1 import ValidationError as ValidationErrorV1
 from typing_extensions import is_typeddict
@@ -28,7 +33,7 @@ from typing_extensions import is_typeddict
 from .. import _json
 from .._base.safe_errors import safe_repr
 from .._base.threads import LONG_TO_CHECK, off_loop
-from .._calls import BadCall, Call, Tool, parse_calls, problem_text, render_json
+from .._calls import Call, Tool, parse_calls, problem_text, render_json
 from .._json import ReasoningSplitter, SchemaMismatch, shortened
 from .._wire import is_cut
 from ..errors import SvcOutputError, SvcRequestError
@@ -37,21 +42,30 @@ from .readers import AnswerReader, new_id
 from .tools import refuse_unwritable
 
 _ANY_OBJECT: dict[str, Any] = {"type": "object"}
+_WRAPPED = "answer"
+
+_Class = TypeVar("_Class")
 
 
 class ResponseFormat(dict[str, Any]):
-    """The `response_format` of a call, in the form LangChain traces, with what checks an answer."""
+    """The `response_format` of a call, in the form LangChain traces, which also checks answers.
+
+    `model`: the type to make of an answer. `partial`: a stream passes the answer on before it is
+    checked. `wrapped`: the answer is the only field of an object, as lists and unions are.
+    `attach_parsed`: the message carries the object of that type, as "parsed". `as_call`: the
+    message carries the answer as a call of the schema's name.
+    """
 
     def __init__(
         self,
         schema: Mapping[str, Any],
         *,
         name: str = "answer",
-        model: Any = None,  # the type to make of an answer
-        partial: bool = False,  # a stream hands the answer on before it is checked
-        wrapped: bool = False,  # the answer is the only field of an object, as lists and unions are
-        kept: bool = False,  # the message carries what is made of it, as "parsed"
-        as_call: bool = False,  # the message carries the answer as a call of the schema's name
+        model: Any = None,
+        partial: bool = False,
+        wrapped: bool = False,
+        attach_parsed: bool = False,
+        as_call: bool = False,
     ) -> None:
         self.schema = dict(schema)
         self.model = model
@@ -59,14 +73,16 @@ class ResponseFormat(dict[str, Any]):
         self.name = name
         self.wrapped = wrapped
         self.as_call = as_call
-        self.kept = kept
+        self.attach_parsed = attach_parsed
         super().__init__(
             type="json_schema", json_schema={"name": name, "schema": self.schema}
         )
 
     def preamble(self, *, among_tools: bool) -> str:
         """The instructions that ask for such an answer."""
-        when = "When you call no function, answer" if among_tools else "Answer"
+        when = "Answer"
+        if among_tools:
+            when = "When you call no function, answer"
         if self.schema == _ANY_OBJECT:
             return f"{when} with one JSON object and nothing else: no prose around it, no fence."
         schema = render_json(self.schema)
@@ -75,70 +91,74 @@ class ResponseFormat(dict[str, Any]):
             f"around it, no fence, no copy of the schema.\n<schema>\n{schema}\n</schema>"
         )
 
-    def check(self, text: str, *, cut: bool = False) -> Any:
-        """The answer in the text as plain JSON that fits the schema, or SchemaMismatch."""
+    def check(self, text: str, *, cut: bool = False) -> object:
+        """The answer in the text as plain JSON that fits the schema.
+
+        Raises:
+            SchemaMismatch: There is none.
+        """
         if self.as_call:
-            text = self._called(text, cut=cut)
+            text = self._arguments_or_text(text, cut=cut)
         value = _json.read_answer(text, self._compiled, cut=cut, only=True)
         self.make(value)
         return value
 
-    def _called(self, text: str, *, cut: bool) -> str:
-        """The arguments, where a model writes the call: else its name could pass for an answer."""
-        calls = parse_calls(text, [Tool(self.name, self.schema)], cut=cut)
-        call = next((call for call in calls if call.name == self.name), None)
-        if isinstance(call, BadCall) and not self.wrapped:
-            raise SchemaMismatch([call.reason])
-        return render_json(call.arguments) if isinstance(call, Call) else text
+    def _arguments_or_text(self, text: str, *, cut: bool) -> str:
+        """The arguments, if the model writes a call: its name could pass for an answer."""
+        for call in parse_calls(text, [Tool(self.name, self.schema)], cut=cut):
+            if call.name != self.name:
+                continue
+            if isinstance(call, Call):
+                return render_json(call.arguments)
+            if not self.wrapped:
+                raise SchemaMismatch([call.reason])
+            break
+        return text
 
     @cached_property
     def _compiled(self) -> _json.CompiledSchema:
         return _json.CompiledSchema(self.schema)
 
-    def make(self, value: Any) -> Any:
-        """What the user gets of a fitted answer: an object of the type, or the value itself."""
-        if self.wrapped:
+    def make(self, value: object) -> object:
+        """Make the user's object of a value that `check` returned: of the type, if there is one."""
+        if self.wrapped and isinstance(value, dict):
             value = value[_WRAPPED]
         if self.model is None:
             return value
         try:
-            if _is_a(self.model, BaseModelV1):
+            if _is_subclass(self.model, BaseModelV1):
                 return self.model.parse_obj(value)
             return TypeAdapter(self.model).validate_python(value)
         except (ValidationError, ValidationErrorV1) as error:
-            problems = [f"{_path(one['loc'])}: {one['msg']}" for one in error.errors()]
+            problems = [
+                f"{_path(detail['loc'])}: {detail['msg']}" for detail in error.errors()
+            ]
             raise SchemaMismatch(problems) from None
 
 
-def _path(location: Iterable[Any]) -> str:
-    """Where Pydantic found a problem; a key in it may be the model's text."""
+def _path(location: Iterable[object]) -> str:
+    """The place of a problem that Pydantic reports; a key in it may be the model's text."""
     return ".".join(["answer", *(shortened(str(step)) for step in location)])
 
 
-_WRAPPED = "answer"
-
-
-def _is_a(schema: Any, *kinds: type) -> bool:
-    # On Python 3.10 list[int] is an instance of type, too.
-    return (
-        isinstance(schema, type)
-        and not get_origin(schema)
-        and issubclass(schema, kinds)
-    )
+def _is_subclass(schema: object, base: type[_Class]) -> TypeGuard[type[_Class]]:
+    if not isinstance(schema, type) or get_origin(schema):
+        return False  # on Python 3.10 list[int] is an instance of type, too
+    return issubclass(schema, base)
 
 
 def _schema_of(kind: Any) -> dict[str, Any]:
-    """The JSON schema of whatever users give.
+    """The JSON schema of what users pass for one.
 
     Raises:
-        SvcRequestError: It is none.
+        SvcRequestError: It has none.
     """
     try:
-        if (
-            isinstance(kind, Mapping)
-            or _is_a(kind, BaseModel, BaseModelV1)
-            or is_typeddict(kind)
-        ):
+        if isinstance(kind, Mapping):
+            return convert_to_json_schema({**kind})
+        if _is_subclass(kind, BaseModel) or _is_subclass(kind, BaseModelV1):
+            return convert_to_json_schema(kind)
+        if isinstance(kind, type) and is_typeddict(kind):
             return convert_to_json_schema(kind)
         return {"title": "answer", **TypeAdapter(kind).json_schema()}
     except (ValueError, TypeError, KeyError, NameError, RuntimeError) as error:
@@ -150,33 +170,39 @@ def _schema_of(kind: Any) -> dict[str, Any]:
 
 
 def format_for(
-    schema: Any, *, method: str = "json_schema", kept: bool = False
+    schema: object, *, method: str = "json_schema", attach_parsed: bool = False
 ) -> ResponseFormat:
-    """The response format of `with_structured_output(schema)`.
-
-    In JSON mode the prompt already says what is wanted.
-    """
-    model = None if isinstance(schema, Mapping) or is_typeddict(schema) else schema
+    """The response format of `with_structured_output(schema)`."""
     json_mode = method == "json_mode"
-    unread = schema is None or (json_mode and isinstance(schema, Mapping))
-    found = {**(schema or {}), **_ANY_OBJECT} if unread else _schema_of(schema)
-    name = str(found.get("title") or "answer")
-    wrapped = found.get("type") != "object" and "properties" not in found
+    as_call = method == "function_calling"
+    model = schema
+    if isinstance(schema, Mapping) or is_typeddict(schema):
+        model = None
+    if schema is None:
+        json_schema = _ANY_OBJECT
+    elif json_mode and isinstance(schema, Mapping):
+        json_schema = {**schema, **_ANY_OBJECT}
+    else:
+        json_schema = _schema_of(schema)
+    name = str(json_schema.get("title") or "answer")
+    wrapped = json_schema.get("type") != "object" and "properties" not in json_schema
     if wrapped:
-        found = _wrapping(found, name)
+        json_schema = _wrapping(json_schema, name)
+    if json_mode and model is None:
+        json_schema = _ANY_OBJECT  # the user's prompt says which object it wants
     return ResponseFormat(
-        _ANY_OBJECT if json_mode and model is None else found,
+        json_schema,
         name=name,
         model=model,
-        partial=model is None and not wrapped and method != "function_calling",
+        partial=model is None and not (wrapped or as_call),
         wrapped=wrapped,
-        kept=kept,
-        as_call=method == "function_calling",
+        attach_parsed=attach_parsed,
+        as_call=as_call,
     )
 
 
 def _wrapping(schema: dict[str, Any], name: str) -> dict[str, Any]:
-    """The schema of an object whose only field is what was asked for."""
+    """The schema of an object with a value of this schema as its only field."""
     shared = {key: schema.pop(key) for key in ("$defs", "definitions") if key in schema}
     fields = {_WRAPPED: schema}
     return shared | {
@@ -189,30 +215,33 @@ def _wrapping(schema: dict[str, Any], name: str) -> dict[str, Any]:
 
 def structured_output(
     model: BaseChatModel,
-    schema: Any,
+    schema: object,
     parameters: dict[str, Any],
     *,
     include_raw: bool,
     method: str,
     strict: bool | None,
 ) -> Runnable[LanguageModelInput, Any]:
-    """A model that is asked for objects, and the parser behind it."""
+    """The model bound to a response format, and the parser of its answers behind it."""
     if method not in {"json_schema", "function_calling", "json_mode"}:
         raise SvcRequestError(
             f"method must be json_schema, function_calling or json_mode, not {safe_repr(method)}"
         )
     if schema is None and method != "json_mode":
         raise SvcRequestError(f"The method {method} needs a schema")
-    form = format_for(schema, method=method)
+    response_format = format_for(schema, method=method)
     if schema is not None:
+        traced_schema: object = response_format.schema
+        if isinstance(schema, (type, Mapping)):
+            traced_schema = schema
         parameters["ls_structured_output_format"] = {
             "kwargs": {"method": method, "strict": strict},
-            "schema": schema if isinstance(schema, (type, Mapping)) else form.schema,
+            "schema": traced_schema,
         }
     bound: Runnable[LanguageModelInput, AIMessage] = model.bind(
-        response_format=form, **parameters
+        response_format=response_format, **parameters
     )
-    parser = StructuredParser(response_format=form)
+    parser = StructuredParser(response_format=response_format)
     if not include_raw:
         return bound | parser
     parsed = RunnablePassthrough.assign(
@@ -226,37 +255,40 @@ def structured_output(
     )
 
 
-def _parsing_error(found: dict[str, Any]) -> BaseException:
-    """The error to give back, without frames: they would hold the conversation while it is kept."""
-    error: BaseException = found["parsing_error"]
-    behind: BaseException | None = error
-    while behind is not None:
-        behind.__traceback__ = None
-        behind = behind.__cause__ or behind.__context__
+def _parsing_error(output: dict[str, Any]) -> BaseException:
+    """The error to return, without frames: they hold the conversation as long as it lives."""
+    error: BaseException = output["parsing_error"]
+    cause: BaseException | None = error
+    while cause is not None:
+        cause.__traceback__ = None
+        cause = cause.__cause__ or cause.__context__
     return error
 
 
-def read_response_format(given: Any) -> ResponseFormat | None:
+def read_response_format(value: object) -> ResponseFormat | None:
     """The `response_format` of a call: a class, or what `create_agent` binds.
 
     Raises:
         SvcRequestError: It has another form.
     """
-    if given is None or isinstance(given, ResponseFormat):
-        return given
-    if isinstance(given, type):
-        return format_for(given, kept=True)
-    kind = given.get("type") if isinstance(given, Mapping) else None
-    if kind == "text":
-        return None
-    if kind == "json_object":
-        return ResponseFormat(_ANY_OBJECT)
-    inner = given.get("json_schema") if kind == "json_schema" else None
-    if isinstance(inner, Mapping) and isinstance(inner.get("schema"), Mapping):
-        return ResponseFormat(inner["schema"], name=str(inner.get("name") or "answer"))
+    if value is None or isinstance(value, ResponseFormat):
+        return value
+    if isinstance(value, type):
+        return format_for(value, attach_parsed=True)
+    if isinstance(value, Mapping):
+        kind = value.get("type")
+        if kind == "text":
+            return None
+        if kind == "json_object":
+            return ResponseFormat(_ANY_OBJECT)
+        inner = value.get("json_schema")
+        if kind == "json_schema" and isinstance(inner, Mapping):
+            schema = inner.get("schema")
+            if isinstance(schema, Mapping):
+                return ResponseFormat(schema, name=str(inner.get("name") or "answer"))
     raise SvcRequestError(
         'response_format must be a class, {"type": "json_schema", "json_schema": {"name", '
-        f'"schema"}}}}, {{"type": "json_object"}} or {{"type": "text"}}, not {safe_repr(given)}'
+        f'"schema"}}}}, {{"type": "json_object"}} or {{"type": "text"}}, not {safe_repr(value)}'
     )
 
 
@@ -344,7 +376,7 @@ class JsonReader(AnswerReader):
             yield ContentPart(checked=_dump(value))
         else:
             yield ContentPart(_dump(value))
-        if self._format.kept:
+        if self._format.attach_parsed:
             yield ContentPart(parsed=self._format.make(value))
 
     def _call_parts(self, value: object) -> Iterator[ContentPart]:
@@ -370,9 +402,9 @@ def _dump(value: object) -> str:
 
 
 class StructuredParser(BaseTransformOutputParser[Any]):
-    """Makes the user's object of a checked answer; while a stream runs, of what is there so far."""
+    """Makes the user's object of a checked answer; in a stream, also of each part of it."""
 
-    response_format: Any
+    response_format: InstanceOf[ResponseFormat]
 
     @property
     def _type(self) -> str:
@@ -385,21 +417,22 @@ class StructuredParser(BaseTransformOutputParser[Any]):
     def parse_result(self, result: list[Generation], *, partial: bool = False) -> Any:
         """The object in a message."""
         del partial
-        message, text = self._read(result)
-        form: ResponseFormat = self.response_format
+        message, text = self._message_and_text(result)
+        response_format = self.response_format
         reason = message.response_metadata.get("finish_reason")
+        cut = is_cut(reason)
         try:
-            return form.make(form.check(text, cut=is_cut(reason)))
+            return response_format.make(response_format.check(text, cut=cut))
         except SchemaMismatch as error:
-            what = f"does not fit the schema {form.name!r}"
-            if is_cut(reason):
+            what = f"does not fit the schema {response_format.name!r}"
+            if cut:
                 what = f"was cut off (finish_reason {reason!r}; max_tokens sets its length)"
             raise SvcOutputError(
                 f"The answer {what} (.problems says why, .raw has the answer)",
                 problems=error.problems,
                 raw=text,
                 usage=getattr(message, "usage_metadata", None),
-                finish_reason=reason if is_cut(reason) else None,
+                finish_reason=reason if cut else None,
             ) from None
 
     async def aparse_result(
@@ -407,29 +440,28 @@ class StructuredParser(BaseTransformOutputParser[Any]):
     ) -> Any:
         """The same on an event loop; a long text is read in a thread of the package's own."""
         del partial
-        if len(self._read(result)[1]) <= LONG_TO_CHECK:
+        _, text = self._message_and_text(result)
+        if len(text) <= LONG_TO_CHECK:
             return self.parse_result(result)
         return await off_loop(math.inf, self.parse_result, result)
 
-    def _read(self, result: list[Generation]) -> tuple[BaseMessage, str]:
-        """The message that came, or one of the text that did; and what in it is the answer."""
-        (given, *_), form = result, self.response_format
-        message = (
-            given.message
-            if isinstance(given, ChatGeneration)
-            else AIMessage(given.text)
-        )
-        if form.as_call and isinstance(message, AIMessage):
+    def _message_and_text(self, result: list[Generation]) -> tuple[BaseMessage, str]:
+        """The message of a generation, and what in it is the answer."""
+        generation = result[0]
+        if not isinstance(generation, ChatGeneration):
+            return AIMessage(generation.text), generation.text
+        message = generation.message
+        if self.response_format.as_call and isinstance(message, AIMessage):
             for call in message.tool_calls:
-                if call["name"] == form.name:
+                if call["name"] == self.response_format.name:
                     return message, render_json(call["args"])
         return message, message.additional_kwargs.get(CHECKED) or message.text
 
     def _transform(self, input: Iterator[str | BaseMessage]) -> Iterator[Any]:  # noqa: A002
         growing = _Growing(partial=self.response_format.partial)
         for piece in input:
-            yield from growing.feed(piece)
-        yield from growing.unseen(self.parse_result(growing.whole))
+            yield from growing.add_piece(piece)
+        yield from growing.if_new(self.parse_result(growing.whole))
 
     async def _atransform(
         self,
@@ -437,9 +469,9 @@ class StructuredParser(BaseTransformOutputParser[Any]):
     ) -> AsyncIterator[Any]:
         growing = _Growing(partial=self.response_format.partial)
         async for piece in input:
-            for value in growing.feed(piece):
+            for value in growing.add_piece(piece):
                 yield value
-        for value in growing.unseen(await self.aparse_result(growing.whole)):
+        for value in growing.if_new(await self.aparse_result(growing.whole)):
             yield value
 
 
@@ -448,22 +480,32 @@ class _Growing:
 
     def __init__(self, *, partial: bool) -> None:
         self._partial = partial
-        self._message: Any = None
-        self._reader = _json.PartialObject()
-        self._last: Any = None
+        self._message: BaseMessage | None = None
+        self._parser = _json.PartialObject()
+        self._last: object = None
 
-    def feed(self, piece: str | BaseMessage) -> list[Any]:
-        message = AIMessage(piece) if isinstance(piece, str) else piece
-        self._message = message if self._message is None else self._message + message
-        value = self._reader.parse_chunk(message.text) if self._partial else None
-        return self.unseen(value) if value else []
+    def add_piece(self, piece: str | BaseMessage) -> list[object]:
+        """Add a piece of the stream; the object, if the piece adds to it."""
+        message = piece
+        if isinstance(message, str):
+            message = AIMessageChunk(content=message)
+        if isinstance(self._message, BaseMessageChunk):
+            self._message += message
+        else:
+            self._message = message
+        if not self._partial:
+            return []
+        value = self._parser.parse_chunk(message.text)
+        return self.if_new(value) if value else []
 
     @property
     def whole(self) -> list[Generation]:
-        """What streamed in, as the parser takes it."""
+        """The whole stream, as the parser takes it."""
         return [ChatGeneration(message=self._message or AIMessage(""))]
 
-    def unseen(self, value: Any) -> list[Any]:
-        """The object, where it is not the last that was shown."""
-        seen, self._last = value == self._last, value
-        return [] if seen else [value]
+    def if_new(self, value: object) -> list[object]:
+        """The object, unless it is the last that was yielded."""
+        if value == self._last:
+            return []
+        self._last = value
+        return [value]

@@ -1,7 +1,7 @@
-"""LangChain's ways of naming tools and choices -> one `ToolRequest` of functions to the model.
+"""Tools and choices in LangChain's various forms -> one `ToolRequest`.
 
-An offer is made once, by `bind_tools`, and rides on the binding: its instructions are rendered
-once however many calls follow, and however many tools there are.
+`bind_tools` makes the request once, and the binding carries it: its instructions are rendered
+once, however many calls follow and however many tools there are.
 """
 
 from __future__ import annotations
@@ -26,12 +26,12 @@ _CHOICES |= {"required": "any", "none": "none"}
 
 
 class ToolList(list[dict[str, Any]]):
-    """Tools in the form that LangChain traces, which remembers what was rendered from it."""
+    """Tools in the form that LangChain traces, with their instructions once rendered."""
 
     def __init__(self, tools: Sequence[ToolLike] = ()) -> None:
         if isinstance(tools, (str, Mapping)) or not isinstance(tools, Iterable):
             raise SvcRequestError(f"tools must be a list, not {safe_repr(tools)}")
-        super().__init__(map(_format, tools))
+        super().__init__(map(_to_openai, tools))
         self._blocks: dict[ToolFormat, str] = {}
 
     @cached_property
@@ -41,46 +41,45 @@ class ToolList(list[dict[str, Any]]):
 
     @cached_property
     def parsed(self) -> tuple[Tool, ...]:
-        """The functions as the parser of calls wants them."""
+        """The functions as the parser of calls takes them."""
+        functions = [tool["function"] for tool in self]
         return tuple(
-            Tool(tool["function"]["name"], tool["function"].get("parameters") or {})
-            for tool in self
+            Tool(function["name"], function.get("parameters") or {})
+            for function in functions
         )
 
     @cached_property
     def descriptions(self) -> str:
-        """What their authors wrote to the model."""
+        """All descriptions in the tools and their parameters, which the model reads, too."""
         return "\n".join(_descriptions(self))
 
     def block(self, tool_format: ToolFormat) -> str:
-        """The instructions that offer these tools; rendered at the first call."""
+        """The instructions that offer these tools, rendered at the first call."""
         if tool_format not in self._blocks:
             functions = [tool["function"] for tool in self]
             self._blocks[tool_format] = tools_block(functions, FORMATS[tool_format])
         return self._blocks[tool_format]
 
 
-def _descriptions(value: Any) -> Iterator[str]:
-    if isinstance(value, Mapping):
-        if isinstance(text := value.get("description"), str):
-            yield text
-        value = [*value.values()]
-    if isinstance(value, list):
-        for one in value:
-            yield from _descriptions(one)
+def _descriptions(schema: object) -> Iterator[str]:
+    if isinstance(schema, Mapping):
+        description = schema.get("description")
+        if isinstance(description, str):
+            yield description
+        schema = [*schema.values()]
+    if isinstance(schema, list):
+        for inner in schema:
+            yield from _descriptions(inner)
 
 
-def _format(tool: ToolLike) -> dict[str, Any]:
+def _to_openai(tool: ToolLike) -> dict[str, Any]:
     if isinstance(tool, dict) and isinstance(tool.get("type"), str):
         if tool["type"] == "function" and "function" in tool:
             return tool
         if "name" in tool and tool.keys() & {"parameters", "input_schema"}:
             # The flat forms of OpenAI's newer interface and of Anthropic's.
-            tool = {
-                key: value
-                for key, value in tool.items()
-                if key not in {"type", "strict"}
-            }
+            dropped = {"type", "strict"}
+            tool = {key: tool[key] for key in tool if key not in dropped}
         elif tool["type"] != "object":
             raise SvcRequestError(
                 f"bind_tools cannot offer {safe_repr(tool['type'])}: it is a tool that runs on the "
@@ -88,7 +87,7 @@ def _format(tool: ToolLike) -> dict[str, Any]:
                 "BaseTool that does the same"
             )
     try:
-        made = convert_to_openai_tool(tool)
+        converted = convert_to_openai_tool(tool)
     except (
         ValueError,
         TypeError,
@@ -103,50 +102,53 @@ def _format(tool: ToolLike) -> dict[str, Any]:
             "a TypedDict, a BaseTool, or a dict with name, description and parameters"
         ) from error
     # Python 3.13 unindents docstrings and older ones do not: the prompt is to be the same.
-    function = made["function"]
+    function = converted["function"]
     if isinstance(function.get("description"), str):
         function["description"] = cleandoc(function["description"])
     if isfunction(tool) and not function.get("description"):
-        _warn_of(function["name"])
-    return made
+        _warn_of_missing_docstring(function["name"])
+    return converted
 
 
 @lru_cache(maxsize=1000)
-def _warn_of(name: str) -> None:
-    """Say once that a model is told nothing but a function's name."""
+def _warn_of_missing_docstring(name: str) -> None:
+    """Warn once of each function."""
     warnings.warn(
         f"The function {name} has no docstring: the model knows only its name and parameters",
         stacklevel=2,
     )
 
 
-def refuse_unwritable(kind: Any) -> None:
+def refuse_unwritable(kind: object) -> None:
     """Raise if a class, a function or a tool has a field that no JSON Schema can describe."""
-    for one in (getattr(kind, "args_schema", None) or kind, *get_args(kind)):
-        if not getattr(one, "__pydantic_complete__", True):
+    schema = getattr(kind, "args_schema", None) or kind
+    for part in (schema, *get_args(kind)):
+        part_name = getattr(part, "__name__", "")
+        if not getattr(part, "__pydantic_complete__", True):
             raise SvcRequestError(
-                f"A type is not defined yet: define it, then call {one.__name__}.model_rebuild()"
+                f"A type is not defined yet: define it, then call {part_name}.model_rebuild()"
             ) from None
-        hints = _hints(one)
+        hints = _hints(part)
         try:
             for name in hints:
                 TypeAdapter(hints[name]).json_schema()
         except PydanticUserError:  # which says the same in a hundred lines
             raise SvcRequestError(
-                f"JSON cannot hold the field {name!r} of {one.__name__}: give it another type, "
+                f"JSON cannot hold the field {name!r} of {part_name}: give it another type, "
                 "or leave it out"
             ) from None
 
 
-def _hints(kind: Any) -> dict[str, Any]:
+def _hints(kind: object) -> dict[str, Any]:
     if isinstance(kind, type) and issubclass(kind, BaseModel):
         return {name: field.annotation for name, field in kind.model_fields.items()}
+    name = getattr(kind, "__name__", None)
+    if name is None:
+        return {}
     try:
-        return get_type_hints(kind) if hasattr(kind, "__name__") else {}
+        return get_type_hints(kind)
     except NameError as error:
-        raise SvcRequestError(
-            f"{kind.__name__} uses an undefined type: {error}"
-        ) from None
+        raise SvcRequestError(f"{name} uses an undefined type: {error}") from None
     except TypeError:
         return {}
 
@@ -157,7 +159,7 @@ class ToolRequest:
     def __init__(
         self,
         tools: Sequence[ToolLike],
-        choice: Any = None,
+        choice: object = None,
         *,
         parallel: bool | None = None,
     ) -> None:
@@ -167,26 +169,28 @@ class ToolRequest:
 
     @property
     def required(self) -> bool:
-        """Whether an answer without a call is none."""
+        """Whether the answer must hold a call."""
         return self.choice not in {"auto", "none"}
 
     @property
     def required_name(self) -> str | None:
-        """The one function that must be called, if one is named."""
-        return self.choice if self.required and self.choice != "any" else None
+        """The name of the function that must be called, if it must be a certain one."""
+        if self.choice in {"auto", "none", "any"}:
+            return None
+        return self.choice
 
     def preamble(self, tool_format: ToolFormat, nonce: str) -> str:
-        """The instructions that stand before the conversation, whose results carry the nonce."""
+        """The instructions before the conversation; the results in it carry the nonce."""
         line = choice_line(self.choice, parallel=self.parallel)
         return f"{self.tools.block(tool_format)}\n{line}\n{marks_line(nonce)}"
 
 
-def _read_choice(choice: Any, names: Sequence[str]) -> str:
-    """A choice as LangChain's users write it: auto, any, none or the name of a tool."""
+def _read_choice(choice: object, names: Sequence[str]) -> str:
+    """A choice as LangChain's users write it -> auto, any, none or the name of a tool."""
     if isinstance(choice, Mapping):
-        inner = choice.get("function", choice)
-        named = inner.get("name") if isinstance(inner, Mapping) else None
-        choice = named if named is not None else choice.get("type")
+        function = choice.get("function", choice)
+        name = function.get("name") if isinstance(function, Mapping) else None
+        choice = choice.get("type") if name is None else name
     if isinstance(choice, (str, bool, type(None))):
         if choice in names:
             return str(choice)
@@ -198,10 +202,13 @@ def _read_choice(choice: Any, names: Sequence[str]) -> str:
     )
 
 
-def tool_request(given: Mapping[str, Any]) -> ToolRequest | None:
-    """The offer of a call's `tools`, `tool_choice` and `parallel_tool_calls`, if it makes one."""
-    if not given.get("tools"):
+def tool_request(options: Mapping[str, Any]) -> ToolRequest | None:
+    """The request of a call's `tools`, `tool_choice` and `parallel_tool_calls`, if it has tools."""
+    if not options.get("tools"):
         return None
-    parallel = given.get("parallel_tool_calls")
-    made = ToolRequest(given["tools"], given.get("tool_choice"), parallel=parallel)
-    return None if made.choice == "none" else made
+    request = ToolRequest(
+        options["tools"],
+        options.get("tool_choice"),
+        parallel=options.get("parallel_tool_calls"),
+    )
+    return None if request.choice == "none" else request

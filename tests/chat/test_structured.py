@@ -306,6 +306,12 @@ def test_partial_objects_of_a_stream():
     assert len(values) == len({json.dumps(value) for value in values})
 
 
+def test_a_stream_of_texts_is_parsed_as_one_of_messages():
+    parser = Scripted("").model().with_structured_output(SCHEMA).steps[-1]
+    values = list(parser.transform(iter(['{"name": "Ann", ', '"age": 34}'])))
+    assert values == [{"name": "Ann"}, {"name": "Ann", "age": 34}]
+
+
 def test_a_stream_is_repaired_or_raises():
     asking = Scripted('{"name": "Ann"}', GOOD).model().with_structured_output(SCHEMA)
     assert [*asking.stream("?")][-1] == ANN
