@@ -1,6 +1,6 @@
-"""What became of a row, as the journal keeps it.
+"""The result of a row, as the journal keeps it.
 
-An answer is whole or it was cut, and a row whose answer was cut is a failed one of its own kind:
+An answer is whole or it was cut. A row whose answer was cut is a failed row of its own kind:
 its text is kept, and it is asked again as other failed rows are.
 """
 
@@ -26,13 +26,13 @@ _REASONS = ("finish_reason", "stop_reason", "done_reason")
 _LONGEST_MESSAGE = 500  # the text of foreign errors may hold anything, and be as long
 
 
-def to_json(value: Any) -> str:
+def to_json(value: object) -> str:
     """A value as JSON text; ValueError where it holds NaN or an infinity, or refers to itself."""
     return json_line(to_jsonable_python(value, fallback=str))
 
 
-def json_line(plain: Any) -> str:
-    """The same for a value that JSON has: letters stay readable, where UTF-8 can hold them."""
+def json_line(plain: object) -> str:
+    """The same for a value that JSON has. Letters stay readable where UTF-8 can encode them."""
     text = json.dumps(plain, ensure_ascii=False, allow_nan=False)
     try:
         text.encode()
@@ -43,12 +43,12 @@ def json_line(plain: Any) -> str:
 
 def output_line(
     number: int,
-    key: Any,
+    key: object,
     *,
-    content: Any,
-    usage: Any,
+    content: object,
+    usage: Mapping[str, int] | None,
     finish_reason: str | None,
-    error: Any,
+    error: object,
 ) -> str:
     """A row of the output as JSON text.
 
@@ -68,13 +68,13 @@ def output_line(
 
 
 class AnswerWatch(RunHandler[None]):
-    """Hears why the answers of a row's models ended.
+    """Records why the answers of a row's models ended.
 
-    A text or an object that a chain makes of an answer does not say whether that was cut.
+    A text or an object that a chain makes of an answer does not say whether the answer was cut.
 
     Attributes:
-        reasons: Of the answers so far. Those with a whole JSON object or array are left out, which
-            is whole whatever the model went on to write behind it.
+        reasons: Of the answers so far. A cut answer that is a whole JSON object or array is left
+            out: the cut took nothing of it.
     """
 
     def __init__(self) -> None:
@@ -85,8 +85,8 @@ class AnswerWatch(RunHandler[None]):
         self,
         run_id: UUID,
         operation: str,
-        asked: list[BaseMessage],
-        told: dict[str, Any],
+        messages: list[BaseMessage],
+        details: dict[str, Any],
     ) -> None: ...
 
     def _end_model(
@@ -99,14 +99,16 @@ class AnswerWatch(RunHandler[None]):
             self.reasons.append(reason)
 
     def reason(self) -> str | None:
-        """Why what was made of the answers ended: cut if one of them was."""
-        cut = [reason for reason in self.reasons if is_cut(reason)]
-        return next(iter([*cut, *self.reasons[-1:]]), None)
+        """Why the row's answers ended: the first cut, or else the reason of the last answer."""
+        for reason in self.reasons:
+            if is_cut(reason):
+                return reason
+        return self.reasons[-1] if self.reasons else None
 
 
 @dataclass
 class RowResult:
-    """What became of a row: JSON texts, "null" where there is none, and what it took if known."""
+    """A row's answer or error as JSON texts, "null" for neither, and its usage where known."""
 
     cut: bool = False
     content: str = "null"
@@ -123,15 +125,17 @@ class RowResult:
         return self.error != "null"
 
     @classmethod
-    def of_answer(cls, answer: Any, watch: AnswerWatch) -> Self:
+    def of_answer(cls, answer: object, watch: AnswerWatch) -> Self:
         """ValueError where the answer cannot be written as JSON."""
         message = _message(answer)
-        reason = (None if message is None else _reason(message)) or watch.reason()
-        return cls._of_text(to_json(_content(answer)), reason)
+        reason = None
+        if message is not None:
+            reason = _reason(message)
+        return cls._of_text(to_json(_content(answer)), reason or watch.reason())
 
     @classmethod
     def of_error(cls, error: Exception) -> Self:
-        """The row's error; a cut one where it is that an answer to check was cut."""
+        """The row's error; a cut answer where it failed its check because it was cut."""
         if isinstance(error, SvcOutputError) and is_cut(error.finish_reason):
             return cls._of_text(to_json(error.raw or None), error.finish_reason)
         return cls(
@@ -149,8 +153,8 @@ class RowResult:
         error = to_json({"type": CUT, "message": message})
         return cls(cut=True, content=content, error=error, finish_reason=reason)
 
-    def count(self, usage: SvcUsageCallbackHandler) -> Self:
-        """The same with the tokens of all models that were asked for it."""
+    def add_usage(self, usage: SvcUsageCallbackHandler) -> Self:
+        """The same result with the tokens and the cost of all models that the row asked."""
         models = usage.models.values()
         costs = [cost for model in models for cost in model.cost.items()]
         if costs:
@@ -159,22 +163,27 @@ class RowResult:
         self.tokens = sum(model.total_tokens for model in models) or None
         if self.tokens and not any(model.unsplit_tokens for model in models):
             self.tokens_in = sum(
-                m.input_tokens + m.estimated_input_tokens for m in models
+                model.input_tokens + model.estimated_input_tokens for model in models
             )
             self.tokens_out = self.tokens - self.tokens_in
         return self
 
 
 def error_text(error: BaseException) -> str:
-    """The text of an error; of a foreign one no more than a bit."""
+    """The text of an error; only the beginning where the error is not this package's."""
     text = str(error)
-    return text if isinstance(error, SvcError) else text[:_LONGEST_MESSAGE]
+    if isinstance(error, SvcError):
+        return text
+    return text[:_LONGEST_MESSAGE]
 
 
 def _reason(message: BaseMessage) -> str | None:
     """Why a message's answer ended, as its model says."""
-    values = (message.response_metadata.get(name) for name in _REASONS)
-    return next((value for value in values if isinstance(value, str)), None)
+    for name in _REASONS:
+        reason = message.response_metadata.get(name)
+        if isinstance(reason, str):
+            return reason
+    return None
 
 
 def _is_whole_json(text: str) -> bool:
@@ -186,26 +195,32 @@ def _is_whole_json(text: str) -> bool:
     return isinstance(value, dict | list)
 
 
-def _message(answer: Any) -> BaseMessage | None:
+def _message(answer: object) -> BaseMessage | None:
     """The message that an answer is, or the last one of an agent's state."""
     if isinstance(answer, BaseMessage):
         return answer
-    turns = answer.get("messages") if isinstance(answer, Mapping) else None
+    if not isinstance(answer, Mapping):
+        return None
+    turns = answer.get("messages")
     if isinstance(turns, list) and turns and isinstance(turns[-1], BaseMessage):
         return turns[-1]
     return None
 
 
-def _content(answer: Any) -> Any:
+def _content(answer: object) -> object:
     """The text of a message, the last message of an agent's state, or the value itself."""
     message = _message(answer)
     if message is None:
         return answer
-    if message is not answer and answer.get("structured_response") is not None:
-        return answer["structured_response"]
-    calls = {
-        name: value
-        for name in ("tool_calls", "invalid_tool_calls")
-        if (value := getattr(message, name, None))
-    }
-    return {"text": message.text, **calls} if calls else message.text
+    if isinstance(answer, Mapping):
+        structured = answer.get("structured_response")
+        if structured is not None:
+            return structured
+    calls: dict[str, object] = {}
+    for name in ("tool_calls", "invalid_tool_calls"):
+        value = getattr(message, name, None)
+        if value:
+            calls[name] = value
+    if calls:
+        return {"text": message.text, **calls}
+    return message.text

@@ -1,11 +1,11 @@
-"""The run: so many rows at a time are asked, and each answer is in the journal before the next row.
+"""The run: `concurrency` workers ask rows, and save each answer before they ask the next row.
 
-A row takes its place among the `concurrency` ones until its answer is on the disk, so that a killed
-run has lost no more than those. Whoever has an answer while the disk is busy waits for the next
-commit, which takes all of them: slow disks make large commits, and no timer is needed.
+A worker keeps its row until the answer is on the disk, so a killed run loses no more than
+`concurrency` rows. Answers that come while the disk is busy wait for the next commit, which takes
+all of them: slow disks make large commits, and no timer is needed.
 
-A file is read through before anything is sent. So a damaged one is refused at no cost, the number
-of its rows is known, and the output has a line for each of them even where the run ends early.
+A file is read through before anything is sent. So a damaged file is refused at no cost, the number
+of its rows is known, and the output has a line for each row even where the run ends early.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ from .journal import Journal, Totals, results
 from .options import BulkOptions
 from .outage import Outage, RowTries
 from .output import output_lines, write_output
-from .progress import RunState, is_watched, log, shown
+from .progress import RunState, is_watched, log, show_progress
 from .register import Register
 from .rows import BadRow, Problems, Row, Rows, Source
 
@@ -137,7 +137,7 @@ async def arun(runnable: Runnable[Any, Any], rows: Rows, **options: Any) -> Bulk
 class Estimate:
     """What is in the input, and what of it is still to be asked.
 
-    `tokens_out` are those of a row's answer, as the journal's answers had them, if it has any.
+    `tokens_out` is the average of the answers in the journal; None where it has none.
     """
 
     answered: int = 0
@@ -146,9 +146,9 @@ class Estimate:
     tokens_out: float | None = None
     problems: Problems = field(default_factory=Problems)
 
-    def add(self, row: Row) -> None:
+    def add_row(self, row: Row) -> None:
         """Count a row of the input."""
-        self.problems.add(row)
+        self.problems.add_row(row)
         if not row.to_ask:
             self.answered += 1
         elif not row.problem:
@@ -165,8 +165,10 @@ class Job:
     ) -> None:
         options.check_places(rows)
         self._runnable = runnable
-        self.prices = None if options.prices is None else read_prices(options.prices)
-        _check_currency(self.prices or {})
+        self.prices: Mapping[str, Price] | None = None
+        if options.prices is not None:
+            self.prices = read_prices(options.prices)
+            _check_currency(self.prices)
         self._options = options
         self._path = os.fspath(options.journal)
         self._settings = options.fingerprint(self._runnable)
@@ -182,28 +184,31 @@ class Job:
         self._busy: set[asyncio.Task[Any] | None] = set()
         self._batch: list[tuple[Row, RowResult]] = []
         self._ended = asyncio.Event()
-        self._reading, self._committing = asyncio.Lock(), asyncio.Lock()
+        self._reading = asyncio.Lock()
+        self._committing = asyncio.Lock()
         self._loop: asyncio.AbstractEventLoop | None = None
         self._task: asyncio.Task[Any] | None = None
         # One thread each: calls keep their order, and a silent pipe holds up nothing else.
-        self._disk, self._reader = Workers("bulk journal", 1), Workers("bulk input", 1)
+        self._disk = Workers("bulk journal", 1)
+        self._reader = Workers("bulk input", 1)
 
     def run(self) -> BulkReport:
-        """Do it on an event loop and a thread of its own, so that Ctrl-C meets only the wait.
+        """Run on an event loop and a thread of its own, so that Ctrl-C meets only the wait.
 
         Raises:
             KeyboardInterrupt: After an interruption, when everything is written.
         """
         thread = ThreadPoolExecutor(1)
-        done = thread.submit(copy_context().run, asyncio.run, self._go_alone())
+        job = thread.submit(copy_context().run, asyncio.run, self._go_alone())
         thread.shutdown(wait=False)
-        for end in (self._interrupt, self._stop):
+        # The first Ctrl-C ends the run when its open rows have answers, a second one at once.
+        for on_interrupt in (self._interrupt, self._stop):
             try:
-                done.result()
+                job.result()
                 break
             except KeyboardInterrupt:
-                end()
-        done.result()
+                on_interrupt()
+        job.result()
         if self._interrupted:
             raise KeyboardInterrupt
         return self.report()
@@ -219,9 +224,8 @@ class Job:
         """Begin no more rows, and end when the open ones have answers."""
         self._interrupted = True
         self._call_soon(self._ended.set)
-        with suppress(
-            OSError
-        ):  # not sys.stderr, which may be in the middle of a line of progress
+        with suppress(OSError):
+            # Not sys.stderr, which may be in the middle of a line of progress.
             os.write(2, _ENDING)
 
     def _stop(self) -> None:
@@ -236,23 +240,23 @@ class Job:
         state = self._state
         return BulkReport(
             **vars(state.totals),
-            asked=state.asked,
+            asked=state.rows_asked,
             unanswered=state.unanswered,
-            seconds=time.monotonic() - state.begun,
+            seconds=time.monotonic() - state.started,
             journal=self._path,
         )
 
     def estimate(self) -> Estimate:
-        """What it would take. All rows are read, nothing is asked, and no journal made.
+        """What the run would take. It reads all rows, asks nothing, and makes no journal.
 
         Raises:
             SvcRequestError: The input is damaged, or the journal belongs to another one.
         """
-        there = os.path.exists(self._path)  # noqa: PTH110  # a journal may be a plain name
         estimate = Estimate()
+        journal: Journal | None = None
         with closing(self._register), closing(self._source), ExitStack() as stack:
-            journal = stack.enter_context(closing(self._open())) if there else None
-            if journal is not None:
+            if os.path.exists(self._path):  # noqa: PTH110  # a journal may be a plain name
+                journal = stack.enter_context(closing(self._open()))
                 totals = journal.totals()
                 if totals.done:
                     estimate.tokens_out = totals.output_tokens / totals.done
@@ -260,14 +264,14 @@ class Job:
                 if journal is not None:
                     journal.mark(rows, retry_errors=self._options.retry_errors)
                 for row in rows:
-                    estimate.add(row)
+                    estimate.add_row(row)
         return estimate
 
     def _open(self) -> Journal:
         return Journal(self._path, self._settings)
 
     async def go(self) -> None:
-        """Do it on the running event loop."""
+        """Run on the running event loop."""
         self._loop = asyncio.get_running_loop()
         self._task = asyncio.current_task()
         if self._interrupted:
@@ -276,11 +280,11 @@ class Job:
             await self._check_input()
             if self._ended.is_set():
                 return
-            async with shown(self._state, wanted=self._options.progress):
-                await self._go()
+            async with show_progress(self._state, option=self._options.progress):
+                await self._run_with_journal()
 
     async def _check_input(self) -> None:
-        """Read a file through before anything is sent, and tell of rows that cannot be asked.
+        """Read a file through before anything is sent, and report rows that cannot be asked.
 
         Raises:
             SvcRequestError: It is damaged, or no row of it can be asked.
@@ -290,11 +294,12 @@ class Job:
             return
         problems = Problems()
         with closing(preview):
-            while not self._ended.is_set() and (
-                rows := await _on(self._reader, preview.chunk)
-            ):
+            while not self._ended.is_set():
+                rows = await _run_on(self._reader, preview.chunk)
+                if not rows:
+                    break
                 for row in rows:
-                    problems.add(row)
+                    problems.add_row(row)
         if self._ended.is_set():
             return
         self._source.total = problems.rows
@@ -306,22 +311,24 @@ class Job:
                 f"{problems.bad:,} of {problems.rows:,} rows cannot be asked. {problems}"
             )
 
-    async def _go(self) -> None:
-        self._journal = await _on(self._disk, self._open)
+    async def _run_with_journal(self) -> None:
+        self._journal = await _run_on(self._disk, self._open)
         try:
-            self._state.totals = await _on(self._disk, self._journal.totals)
+            self._state.totals = await _run_on(self._disk, self._journal.totals)
             with bulk_priority():  # interactive calls go before ours
                 await self._ask_all()
-            self._state.totals = await _on(self._disk, self._journal.totals)
+            self._state.totals = await _run_on(self._disk, self._journal.totals)
         finally:
-            await _on(self._disk, self._finish)
+            await _run_on(self._disk, self._write_results)
         if self._error is not None:
             raise self._error
 
-    def _finish(self) -> None:
+    def _write_results(self) -> None:
         output = self._options.output
         with closing(self._journal) as journal:
-            journal.save(self._batch)  # of those that were cancelled while they waited
+            journal.save(
+                self._batch
+            )  # of workers that were cancelled while they waited
             if output is None:
                 return
             lines = output_lines(
@@ -340,11 +347,13 @@ class Job:
         """Why rows are unanswered, if there are any."""
         if self._error is not None:
             return error_text(self._error).rstrip(".")
-        return "it was interrupted" if self._interrupted else "it was cancelled"
+        if self._interrupted:
+            return "it was interrupted"
+        return "it was cancelled"
 
     async def _ask_all(self) -> None:
         workers = [
-            asyncio.ensure_future(self._work())
+            asyncio.ensure_future(self._ask_rows())
             for _ in range(self._options.concurrency)
         ]
         done = asyncio.ensure_future(asyncio.wait(workers))
@@ -366,28 +375,28 @@ class Job:
                     worker.cancel()
                 await asyncio.wait(workers)
 
-    async def _work(self) -> None:
-        """Asks one row after another."""
+    async def _ask_rows(self) -> None:
+        """A worker: ask one row after another."""
         try:
-            while not self._ended.is_set() and (row := await self._next()) is not None:
-                await self._answer(row)
+            while not self._ended.is_set():
+                row = await self._next_row()
+                if row is None:
+                    return
+                await self._ask_row(row)
         except Exception as error:  # noqa: BLE001  # raised by go()
-            self._end(error)
-
-    def _end(self, error: BaseException) -> None:
-        self._error = self._error or error
-        self._ended.set()
+            self._error = self._error or error
+            self._ended.set()
 
     # -- rows -------------------------------------------------------------------------------------
 
-    async def _next(self) -> Row | None:
+    async def _next_row(self) -> Row | None:
         async with self._reading:
             while not self._rows and not self._exhausted:
-                await self._read()
+                await self._read_rows()
             return self._rows.popleft() if self._rows else None
 
-    async def _read(self) -> None:
-        rows = await _on(self._reader, self._source.chunk)
+    async def _read_rows(self) -> None:
+        rows = await _run_on(self._reader, self._source.chunk)
         self._state.expected = self._source.total
         self._state.read += len(rows)
         if not rows:
@@ -397,33 +406,34 @@ class Job:
         mark = partial(
             self._journal.mark, rows, retry_errors=self._options.retry_errors
         )
-        await _on(self._disk, mark)
+        await _run_on(self._disk, mark)
         for row in rows:
             if row.to_ask and row.problem:
                 where = f"{row.place}: " if row.line else ""
                 error = BadRow(f"The row is not asked: {where}{row.problem}")
-                await self._save(row, RowResult.of_error(error))
+                await self._save_result(row, RowResult.of_error(error))
             elif row.to_ask:
                 self._rows.append(row)
 
     async def _check_end(self) -> None:
         if self._source.total is not None:
-            await _on(self._disk, self._journal.end_input, self._source.total)
+            await _run_on(self._disk, self._journal.end_input, self._source.total)
 
     # -- one row ----------------------------------------------------------------------------------
 
-    async def _answer(self, row: Row) -> None:
-        tries, state = self._outage.begin(), self._state
+    async def _ask_row(self, row: Row) -> None:
+        tries = self._outage.start_row()
+        state = self._state
         usage = SvcUsageCallbackHandler(self.prices)  # of all tries
         task = asyncio.current_task()
         ON_WAIT.set(partial(state.wait, row.number))
-        state.asked += 1
+        state.rows_asked += 1
         state.open += 1
         try:
             while True:
                 self._busy.add(task)
                 try:
-                    pause = await self._try(row, tries, usage)
+                    pause = await self._ask_once(row, tries, usage)
                 finally:
                     self._busy.discard(task)
                 if pause is None:
@@ -433,38 +443,36 @@ class Job:
             state.open -= 1
             state.waits.pop(row.number, None)
 
-    async def _try(
+    async def _ask_once(
         self, row: Row, tries: RowTries, usage: SvcUsageCallbackHandler
     ) -> float | None:
-        """Asks once and saves what came; or the seconds after which to try again."""
+        """Ask and save the result; or return the seconds after which to ask again."""
         watch = AnswerWatch()
         config = merge_configs(self._options.config, {"callbacks": [usage, watch]})
         try:
-            result = RowResult.of_answer(
-                await self._runnable.ainvoke(row.input, config), watch
-            )
+            answer = await self._runnable.ainvoke(row.input, config)
+            result = RowResult.of_answer(answer, watch)
         except Exception as error:  # noqa: BLE001  # a row's error, or the run's
             pause = self._outage.pause(error, tries)
             if pause is not None:
-                self._state.wait(
-                    row.number, pause, isinstance(error, SvcRateLimitError)
-                )
+                is_limit = isinstance(error, SvcRateLimitError)
+                self._state.wait(row.number, pause, is_limit)
                 return pause
             result = RowResult.of_error(error)
         else:
-            self._outage.answered()
-        await self._save(row, result.count(usage))
+            self._outage.record_answer()
+        await self._save_result(row, result.add_usage(usage))
         return None
 
-    async def _save(self, row: Row, result: RowResult) -> None:
-        """Returns when the result is on the disk."""
+    async def _save_result(self, row: Row, result: RowResult) -> None:
+        """Save a result; return when it is on the disk."""
         batch = self._batch
         batch.append((row, result))
         async with self._committing:
-            if batch is self._batch:  # nobody has written it meanwhile
+            if batch is self._batch:  # no other worker has written it meanwhile
                 self._batch = []
-                # Others wait for this commit too: it is made even if we are cancelled.
-                await asyncio.shield(_on(self._disk, self._journal.save, batch))
+                # Others wait for this commit too: so a cancelled worker does not stop it.
+                await asyncio.shield(_run_on(self._disk, self._journal.save, batch))
         self._state.totals = self._state.totals.plus(result, row)
 
 
@@ -477,6 +485,6 @@ def _check_currency(prices: Mapping[str, Price]) -> None:
         )
 
 
-async def _on(thread: Workers, call: Callable[..., T], *given: Any) -> T:
+async def _run_on(thread: Workers, call: Callable[..., T], *args: Any) -> T:
     """The result of a call on another thread. Cancelling does not end a call that has begun."""
-    return await asyncio.wrap_future(thread.submit(call, *given))
+    return await asyncio.wrap_future(thread.submit(call, *args))

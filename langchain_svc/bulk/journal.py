@@ -1,20 +1,20 @@
 """The journal: a SQLite file with one row for each row of the input that has been answered.
 
 - A row is in it when its answer is on the disk (WAL, `synchronous=FULL`), or not at all. Rows that
-  are being asked are not in it, so what a killed run has lost is what was in flight.
+  are being asked are not in it, so a killed run loses only the rows that were in flight.
 - Every commit is also checkpointed: the file itself, not the log beside it, holds all but the last
-  commit. A log that is cut off or left behind when the file is copied costs that commit at most.
+  commit. A log that is cut off, or left behind when the file is copied, costs that commit at most.
 - A run holds the file alone (`locking_mode=EXCLUSIVE`). SQLite then needs no shared memory, so the
   file may be on a network disk.
-- It is made under another name, whole, and gets its own only if no other file has that. So a file
-  of that name is never half a journal, and an empty one was damaged. Two runs that begin together
-  open the same file, and one of them gets its lock.
-- A locked file that no longer has the journal's name belongs to nobody: the name is compared once
-  the lock is there.
+- A new journal is written whole under another name, and gets its own name only if no other file has
+  that. So a file of that name is never half a journal, and an empty file of that name was damaged.
+  Two runs that begin together open the same file, and one of them gets its lock.
+- A locked file that no longer has the journal's name belongs to nobody: so a run compares the name
+  once it has the lock.
 - A file from elsewhere is not trusted: its tables must be exactly these, SQLite checks each value
-  by the constraints of the schema, and JSON is read before it is written out.
+  by the constraints of the schema, and JSON is parsed before it is written out.
 
-All methods are to be called on one thread.
+All methods must be called on one thread.
 """
 
 from __future__ import annotations
@@ -66,7 +66,7 @@ _SCHEMA = f"""
     );
 """
 _SHAPE = "SELECT type, name, tbl_name, sql FROM sqlite_master ORDER BY name"
-# What a row took adds up over its tries, so that a row that is retried loses no token.
+# Usage adds up over the tries of a row, so that a row that is retried loses no token.
 _COUNTS = ("tokens_in", "tokens_out", "tokens", "cost")
 _SAVE = f"""
     INSERT INTO rows (number, key, digest, failed, cut, content, error, finish_reason, tokens_in,
@@ -86,7 +86,8 @@ _RESULTS = (
     "SELECT number, key, content, error, finish_reason, tokens_in, tokens_out, tokens "
     "FROM rows ORDER BY "
 )
-# An answer was given or paid for, which only the settings and the input that it came from explain.
+# Rows with an answer, or with a failure that was paid for: only the settings and the input of the
+# run explain them.
 _BINDS = "failed = 0 OR content <> 'null' OR tokens > 0"
 _PRAGMAS = (
     "locking_mode = EXCLUSIVE",
@@ -96,7 +97,7 @@ _PRAGMAS = (
 )
 _LOCK_WAIT = 1.0  # seconds for a lock that another run is just giving back
 # The journals that this process has open. SQLite's locks belong to the process, which loses them
-# when it closes any descriptor of the file. So a second one is never opened.
+# when it closes any descriptor of the file. So a file is never opened a second time.
 _OPEN_HERE: set[tuple[int, ...]] = set()
 _OPEN_LOCK = threading.Lock()
 
@@ -115,21 +116,37 @@ class Totals:
     currency: str = ""
 
     def plus(self, result: RowResult, row: Row) -> Totals:
-        """The same with one more row, which counted as failed where it failed before."""
+        """The totals with a result added, in place of a failure of the same row."""
+        done = self.done
+        failed = self.failed
+        cut = self.cut
+        cost = self.cost
+        if row.failed_before:
+            failed -= 1
+        if row.cut_before:
+            cut -= 1
+        if result.failed:
+            failed += 1
+        else:
+            done += 1
+        if result.cut:
+            cut += 1
+        if result.cost is not None:
+            cost = (cost or 0.0) + result.cost
         return Totals(
-            done=self.done + (not result.failed),
-            failed=self.failed + result.failed - row.failed_before,
-            cut=self.cut + result.cut - row.cut_before,
+            done=done,
+            failed=failed,
+            cut=cut,
             input_tokens=self.input_tokens + (result.tokens_in or 0),
             output_tokens=self.output_tokens + (result.tokens_out or 0),
             total_tokens=self.total_tokens + (result.tokens or 0),
-            cost=self.cost if result.cost is None else (self.cost or 0.0) + result.cost,
+            cost=cost,
             currency=result.currency or self.currency,
         )
 
 
 class Journal:
-    """An open journal, made where there is none; without `settings` it is read whatever they are.
+    """An open journal, made where there is none; `settings` of None are not compared.
 
     Raises:
         SvcRequestError: It is damaged, in use, no journal, or was written with other settings.
@@ -302,7 +319,7 @@ class Journal:
             )
 
     def _check_head(self) -> None:
-        """Opening a file that is another's would change it; so its head is read first."""
+        """SQLite would change another program's file by opening it: so its head is read first."""
         try:
             with self.path.open("rb") as file:
                 head = file.read(100)
@@ -324,7 +341,7 @@ class Journal:
             )
 
     def _file_of_the_name(self) -> tuple[int, ...]:
-        """Which file has the journal's name now, and in which process: a fork owns no lock."""
+        """The file that has the journal's name now, with the process: a fork owns no lock."""
         try:
             status = self.path.stat()
         except OSError:
@@ -332,9 +349,9 @@ class Journal:
         return os.getpid(), status.st_dev, status.st_ino
 
     def _locked(self) -> sqlite3.Connection:
-        """The open file, held by this run alone.
+        """The open file, locked by this run.
 
-        Whoever finds it locked lets go of it before the next try: two runs that each wait for the
+        A run that finds it locked closes it before the next try: two runs that each wait for the
         other's half of a lock would both be refused.
         """
         deadline = time.monotonic() + _LOCK_WAIT
@@ -363,11 +380,11 @@ class Journal:
             sqlite3.DatabaseError: It is locked, or damaged.
             SvcRequestError: It is damaged.
         """
-        with closing(sqlite3.connect(":memory:")) as wanted:
-            wanted.executescript(_SCHEMA)
+        with closing(sqlite3.connect(":memory:")) as template:
+            template.executescript(_SCHEMA)
             db.execute(f"PRAGMA {_PRAGMAS[0]}")
             # Before anything else is read: a view or a trigger would run.
-            if db.execute(_SHAPE).fetchall() != wanted.execute(_SHAPE).fetchall():
+            if db.execute(_SHAPE).fetchall() != template.execute(_SHAPE).fetchall():
                 raise self._damaged("its tables are not those of a journal")
         for pragma in _PRAGMAS[1:]:
             db.execute(f"PRAGMA {pragma}")
@@ -380,7 +397,7 @@ class Journal:
             )
 
     def _check_name(self) -> None:
-        """The locked file must be the one that has the name, for the next run will open that."""
+        """The locked file must still have the name, for the next run will open what has it."""
         if self._file_of_the_name() != self._identity:
             raise self._in_use()
 
@@ -397,7 +414,7 @@ class Journal:
         )
 
     def _compare(self, settings: Mapping[str, str]) -> None:
-        """Whether the answers are of these settings; where there are none, they will be.
+        """Check that the answers are of these settings; a journal without answers takes them.
 
         Raises:
             SvcRequestError: There are answers, and they are of others.
@@ -444,8 +461,8 @@ def _name_new_file(draft: Path, path: Path) -> None:
     except OSError as error:
         if error.errno not in _NO_LINKS:
             raise
-        # A disk without links: the name is taken by an empty file, which ours replaces. Who opens
-        # that one meanwhile is refused, as it is no journal.
+        # A disk without links: an empty file takes the name, and the draft replaces it. A run that
+        # opens the empty file meanwhile is refused, as it is no journal.
         path.open("xb").close()
         draft.replace(path)
 
@@ -455,7 +472,7 @@ _NO_LINKS = {errno.EPERM, errno.EACCES, errno.ENOSYS, errno.EOPNOTSUPP, errno.EN
 
 @contextmanager
 def temporary(path: Path, advice: str) -> Iterator[Path]:
-    """A file beside another that takes its place or its name, and is gone afterwards.
+    """A file that can take the place or the name of another; what remains of it is deleted.
 
     It is readable by its owner only.
 

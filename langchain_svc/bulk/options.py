@@ -22,31 +22,29 @@ from ..errors import SvcRequestError
 
 Place: TypeAlias = str | os.PathLike[str]
 Format: TypeAlias = str | Callable[[Any], Any] | None
-"""A template of a row's columns, or a function from a row to what the runnable is asked."""
+"""A template of a row's columns, or a function from a row to the runnable's input."""
 
-# How the service is reached and how long to wait may change between two runs, and so may where an
-# answer is cut: a whole one is the same, and the others are to be asked again with a higher limit.
+# Names that answers do not depend on. How the service is reached and how long to wait may change
+# between two runs, and so may the length at which an answer is cut: a whole answer is the same, and
+# rows with cut answers are to be asked again with a higher limit.
 _NO_MATTER = ServiceSettings.model_fields.keys() - {"privacy"} | {
-    *("max_tokens", "on_cut", "max_continuations"),
-    *(
-        "base_url",
-        "base_url_v1",
-        "medical_base_url",
-        "callbacks",
-        "metadata",
-        "tags",
-        "name",
-    ),
-    *(
-        "streaming",
-        "stream_tool_args",
-        "merge_events",
-        "require_stream_end",
-        "repr",
-        "lc",
-    ),
+    "base_url",
+    "base_url_v1",
+    "callbacks",
+    "lc",
+    "max_continuations",
+    "max_tokens",
+    "medical_base_url",
+    "merge_events",
+    "metadata",
+    "name",
+    "on_cut",
+    "repr",
+    "require_stream_end",
+    "stream_tool_args",
+    "streaming",
+    "tags",
 }
-
 
 _OTHER_FORMATS = {".csv", ".tsv", ".parquet", ".xlsx"}
 
@@ -100,37 +98,26 @@ class BulkOptions:
             ("outage_wait", 0, (int, float), "seconds"),
         ):
             value = getattr(self, name)
-            number = isinstance(value, kinds) and not isinstance(value, bool)
-            if not number or not least <= value < math.inf:
+            is_number = isinstance(value, kinds) and not isinstance(value, bool)
+            if not is_number or not least <= value < math.inf:
                 raise SvcRequestError(
                     f"{name} must be {kind} >= {least}, not {safe_repr(value)}"
                 )
 
-    def check_places(self, rows: Any) -> None:
+    def check_places(self, rows: object) -> None:
         """No file may be written over another, and a device is not replaced by a file."""
-        output = None if self.output in {None, "-"} else Path(self.output or "")
-        if output is not None and output.exists() and not output.is_file():
-            raise SvcRequestError(
-                f"The output {output} is not a regular file and would be replaced by one: give "
-                "another path, or - for stdout"
-            )
-        if output is not None and output.suffix.lower() in _OTHER_FORMATS:
-            raise SvcRequestError(
-                f"The output {output} is written as JSONL, which its suffix denies: name it "
-                f"{output.with_suffix('.jsonl')}"
-            )
-        places = [
-            rows if isinstance(rows, str | os.PathLike) else None,
-            self.journal,
-            self.output,
-        ]
-        named = [
-            os.path.realpath(place) for place in places if place not in {None, "-"}
-        ]
-        if len(set(named)) < len(named):
+        places = [self.journal]
+        if isinstance(rows, str | os.PathLike):
+            places.append(rows)
+        if self.output is not None:
+            places.append(self.output)
+            if self.output != "-":
+                _check_output(Path(self.output))
+        paths = [os.path.realpath(place) for place in places if place != "-"]
+        if len(set(paths)) < len(paths):
             raise SvcRequestError(
                 "The input, the journal and the output must be three files, and two of them are "
-                f"{max(named, key=named.count)}"
+                f"{max(paths, key=paths.count)}"
             )
 
     def fingerprint(self, runnable: Runnable[Any, Any]) -> dict[str, str]:
@@ -139,42 +126,58 @@ class BulkOptions:
         LangChain's own serialization says what a runnable is made of, with names in the place of
         keys. A value may be a key in a header or somebody's text.
         """
-        found = dict(_leaves("", dumpd(runnable)))
-        found.update(_records("record", [runnable, dict(self.config or {})]))
-        found.update(_leaves("settings", dict(self.settings or {})))
+        leaves = dict(_leaves("", dumpd(runnable)))
+        config = dict(self.config or {})
+        leaves.update(_records("record", [runnable, config]))
+        settings = dict(self.settings or {})
+        leaves.update(_leaves("settings", settings))
         if isinstance(self.format, str):
-            found["format"] = self.format
-        return {name: _digest(name, value) for name, value in found.items()}
+            leaves["format"] = self.format
+        return {name: _digest(name, value) for name, value in leaves.items()}
 
 
-def _records(name: str, value: Any) -> Iterator[tuple[str, Any]]:
-    """What LangChain does not serialize but the answers are about: a patient's record."""
+def _check_output(path: Path) -> None:
+    if path.exists() and not path.is_file():
+        raise SvcRequestError(
+            f"The output {path} is not a regular file and would be replaced by one: give "
+            "another path, or - for stdout"
+        )
+    if path.suffix.lower() in _OTHER_FORMATS:
+        raise SvcRequestError(
+            f"The output {path} is written as JSONL, which its suffix denies: name it "
+            f"{path.with_suffix('.jsonl')}"
+        )
+
+
+def _records(name: str, value: object) -> Iterator[tuple[str, object]]:
+    """The objects that LangChain does not serialize but answers are about: a patient's record."""
     if isinstance(value, BaseModel) and not isinstance(value, Serializable):
         yield name, value.model_dump_json()
-    elif isinstance(value, (BaseModel, dict, list)):
-        parts = enumerate(value) if isinstance(value, list) else dict(value).items()
-        for key, part in parts:
+    elif isinstance(value, list):
+        for place, item in enumerate(value):
+            yield from _records(f"{name}.{place}", item)
+    elif isinstance(value, (BaseModel, dict)):
+        for key, item in dict(value).items():
             if key not in _NO_MATTER:
-                yield from _records(f"{name}.{key}", part)
+                yield from _records(f"{name}.{key}", item)
 
 
-def _leaves(name: str, value: Any) -> Iterator[tuple[str, Any]]:
+def _leaves(name: str, value: object) -> Iterator[tuple[str, object]]:
     if isinstance(value, dict) and value:
         if value.get("type") == "secret":
             return
-        for key, part in value.items():
-            if key not in _NO_MATTER:
-                # "kwargs" is LangChain's word for what a class is made with.
-                yield from _leaves(
-                    name if key == "kwargs" else f"{name}.{key}".lstrip("."), part
-                )
-    elif isinstance(value, list) and any(isinstance(part, dict) for part in value):
-        for place, part in enumerate(value):
-            yield from _leaves(f"{name}.{place}".lstrip("."), part)
+        for key, item in value.items():
+            if key == "kwargs":  # LangChain's word for the arguments of a class
+                yield from _leaves(name, item)
+            elif key not in _NO_MATTER:
+                yield from _leaves(f"{name}.{key}".lstrip("."), item)
+    elif isinstance(value, list) and any(isinstance(item, dict) for item in value):
+        for place, item in enumerate(value):
+            yield from _leaves(f"{name}.{place}".lstrip("."), item)
     else:
         yield name, value
 
 
-def _digest(name: str, value: Any) -> str:
-    text = json.dumps(value, sort_keys=True, default=lambda one: type(one).__name__)
+def _digest(name: str, value: object) -> str:
+    text = json.dumps(value, sort_keys=True, default=lambda part: type(part).__name__)
     return hashlib.blake2b(f"{name}\0{text}".encode(), digest_size=16).hexdigest()

@@ -34,7 +34,8 @@ _MEETS_ALL = (
 )
 _ALIKE = 20
 _TRIES = 3
-_FIRST_PAUSE, _LONGEST_PAUSE = 2.0, 60.0  # seconds
+_FIRST_PAUSE = 2.0  # seconds
+_LONGEST_PAUSE = 60.0  # seconds
 
 
 @dataclass
@@ -46,18 +47,19 @@ class RowTries:
 
 
 class Outage:
-    """Judges failures by what became of the other rows."""
+    """Judges failures by whether other rows were answered."""
 
     def __init__(self, outage_wait: float) -> None:
         self._outage_wait = outage_wait
-        self._answers = self._alike = 0
+        self._answers = 0
+        self._alike = 0
         self._failing_since: float | None = None
         self._first: tuple[type[Exception], str] | None = None
 
-    def begin(self) -> RowTries:
+    def start_row(self) -> RowTries:
         return RowTries(self._answers)
 
-    def answered(self) -> None:
+    def record_answer(self) -> None:
         self._answers += 1
         self._failing_since = None
 
@@ -70,27 +72,25 @@ class Outage:
         error = _cause(error)
         if isinstance(error, _MEETS_ALL):
             raise error
-        limited = isinstance(error, ModelRateLimitError)
-        if not limited and not (isinstance(error, ModelError) and error.is_retryable):
+        is_limit = isinstance(error, ModelRateLimitError)
+        if not is_limit and not _may_pass(error):
             self._count_alike(error)
             return None
         tries.failures += 1
-        if (
-            not limited
-            and tries.failures >= _TRIES
-            and self._answers > tries.answers_before
-        ):
+        others_answered = self._answers > tries.answers_before
+        if not is_limit and others_answered and tries.failures >= _TRIES:
             return None
         now = time.monotonic()
         self._failing_since = self._failing_since or now
-        asked = getattr(error, "retry_after", None)
-        if now + (asked or 0.0) - self._failing_since > self._outage_wait:
+        retry_after = getattr(error, "retry_after", None)
+        if now + (retry_after or 0.0) - self._failing_since > self._outage_wait:
             raise error
         jitter = random.random()  # noqa: S311  # no secret
-        if asked is not None:
-            return float(asked) * (1 + jitter / 10)
+        if retry_after is not None:
+            return float(retry_after) * (1 + jitter / 10)
+        doublings = min(tries.failures - 1, 9)
+        pause = min(_LONGEST_PAUSE, _FIRST_PAUSE * 2.0**doublings)
         # Half of it at least, so that a service that is down is not asked on and on.
-        pause = min(_LONGEST_PAUSE, _FIRST_PAUSE * 2.0 ** min(tries.failures - 1, 9))
         return pause * (0.5 + jitter / 2)
 
     def _count_alike(self, error: Exception) -> None:
@@ -108,8 +108,12 @@ class Outage:
             raise error
 
 
+def _may_pass(error: Exception) -> bool:
+    return isinstance(error, ModelError) and error.is_retryable
+
+
 def _cause(error: Exception) -> Exception:
-    """The service's failure, where a tool raises it in words of its own."""
+    """The service's failure, where a tool raises an error of its own for it."""
     if isinstance(error, ToolException) and isinstance(error.__cause__, ModelError):
         return error.__cause__
     return error

@@ -1,4 +1,4 @@
-"""The output: one line for each row of the input, whatever became of the run."""
+"""The output: one line for each row of the input, also where the run ended early."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def output_lines(
 
     Args:
         journal: Of the run.
-        register: Rows that the run knows of.
+        register: The rows that the run has read.
         ordered: In the order of the input; otherwise as they finished.
         reason: Why rows are unanswered.
     """

@@ -15,8 +15,9 @@ from typing import TypeAlias
 
 from .journal import Totals
 
-_MOMENT = 1.5  # seconds; a shorter wait is not worth a word
-_LIVE_EVERY, _LOG_EVERY = 0.5, 60.0  # seconds
+_MOMENT = 1.5  # seconds; a shorter wait is not shown
+_LIVE_EVERY = 0.5  # seconds
+_LOG_EVERY = 60.0  # seconds
 _SETTLED = 5.0  # seconds after which a rate tells how long the rest takes
 
 Show: TypeAlias = Callable[[str], None]
@@ -26,16 +27,22 @@ Show: TypeAlias = Callable[[str], None]
 class RunState:
     """Where a run stands.
 
-    `expected` rows are in the input, if anything tells, and `read` of them were read. Rows are
-    `open` while they are asked; `waits` has until when some of them wait, and whether for a limit.
-    `begun` is of `time.monotonic`. `shown` says whether anybody is told.
+    Attributes:
+        expected: The number of rows in the input; None while it is unknown.
+        read: Rows that were read.
+        totals: Of the journal.
+        rows_asked: Rows that this run has asked.
+        started: By `time.monotonic`.
+        open: Rows that are being asked.
+        waits: Of open rows that wait: until when, and whether for a limit.
+        shown: Whether somebody sees the progress.
     """
 
     expected: int | None = None
     read: int = 0
     totals: Totals = field(default_factory=Totals)
-    asked: int = 0
-    begun: float = field(default_factory=time.monotonic)
+    rows_asked: int = 0
+    started: float = field(default_factory=time.monotonic)
     open: int = 0
     waits: dict[int, tuple[float, bool]] = field(default_factory=dict)
     shown: bool = False
@@ -45,35 +52,44 @@ class RunState:
         return self.totals.done + self.totals.failed
 
     @property
-    def left(self) -> int | None:
-        return None if self.expected is None else max(0, self.expected - self.finished)
+    def remaining(self) -> int | None:
+        if self.expected is None:
+            return None
+        return max(0, self.expected - self.finished)
 
     @property
     def unanswered(self) -> int:
         """Rows that were read, or counted, and have neither an answer nor an error."""
-        return max(0, max(self.read, self.expected or 0) - self.finished)
+        rows = max(self.read, self.expected or 0)
+        return max(0, rows - self.finished)
 
     def wait(self, row: int, seconds: float, limit: bool) -> bool:  # noqa: FBT001  # of a callback
-        """A row waits, perhaps for a limit; from any thread. Whether the progress says so."""
+        """A row waits, perhaps for a limit; from any thread. Returns whether the wait is shown."""
         self.waits[row] = time.monotonic() + seconds, limit
         return self.shown
 
     def waiting(self, now: float) -> tuple[float, bool]:
-        """Seconds until the first open row goes on, 0 if one is at work; and if a limit holds."""
+        """Seconds until the first open row goes on, 0 if one is at work; whether for a limit."""
         waits = list(self.waits.values())  # other threads may add some meanwhile
         if not waits or len(waits) < self.open:
             return 0.0, False
         until, limit = min(waits)
-        return (until - now, limit) if until - now > _MOMENT else (0.0, False)
+        seconds = until - now
+        if seconds <= _MOMENT:
+            return 0.0, False
+        return seconds, limit
 
 
-def told(state: RunState) -> str:
+def progress_line(state: RunState) -> str:
     """One line on where a run stands."""
     now = time.monotonic()
-    totals, left, (wait, limit) = state.totals, state.left, state.waiting(now)
-    # What a limit lets through comes in bursts: so the wait that has begun counts as over.
-    gone = now - state.begun + wait
-    rate = (state.asked - state.open) / gone if gone >= _SETTLED else 0.0
+    totals = state.totals
+    wait, limit = state.waiting(now)
+    # A limit lets rows through in bursts: so the wait that has begun counts as over.
+    elapsed = now - state.started + wait
+    rate = 0.0
+    if elapsed >= _SETTLED:
+        rate = (state.rows_asked - state.open) / elapsed
     of = "" if state.expected is None else f" of {state.expected:,}"
     parts = [f"{state.finished:,}{of} rows"]
     if wait:
@@ -82,8 +98,8 @@ def told(state: RunState) -> str:
     elif rate:
         parts.append(f"{rate:,.1f} a second")
     parts += failures(totals)
-    if left and rate:
-        parts.append(f"{duration(left / rate)} left")
+    if state.remaining and rate:
+        parts.append(f"{duration(state.remaining / rate)} left")
     if totals.total_tokens:
         parts.append(f"{totals.total_tokens:,} tokens")
     if totals.cost is not None:
@@ -103,31 +119,33 @@ def duration(seconds: float) -> str:
 
 
 def money(amount: float, currency: str) -> str:
-    """An amount and its currency; of a small one two digits that are not zero."""
+    """An amount and its currency; a small amount has two digits that are not zero."""
     small = Decimal(f"{amount:.2g}")
-    digits = f"{small:f}" if 0 < small < Decimal("0.1") else f"{amount:,.2f}"
+    digits = f"{amount:,.2f}"
+    if 0 < small < Decimal("0.1"):
+        digits = f"{small:f}"
     return f"{digits} {currency}".rstrip()
 
 
-def is_watched(wanted: bool | None) -> bool:  # noqa: FBT001  # an option as it is
-    """Whether progress is shown; None shows it where somebody looks."""
-    if wanted is None:
+def is_watched(option: bool | None) -> bool:  # noqa: FBT001  # an option as it is
+    """Whether progress is shown; None shows it on a terminal and in a notebook."""
+    if option is None:
         return sys.stderr.isatty() or "ipykernel" in sys.modules
-    return wanted
+    return option
 
 
 @asynccontextmanager
-async def shown(state: RunState, *, wanted: bool | None) -> AsyncIterator[None]:
+async def show_progress(state: RunState, *, option: bool | None) -> AsyncIterator[None]:
     """A block during which progress is shown."""
     live = sys.stderr.isatty() and find_spec("rich") is not None
-    if not is_watched(wanted):
+    if not is_watched(option):
         yield
         return
 
     async def tick() -> None:
         while True:
             await asyncio.sleep(_LIVE_EVERY if live else _LOG_EVERY)
-            show(told(state))
+            show(progress_line(state))
 
     state.shown = True
     with _bar(state) if live else nullcontext(log) as show:
@@ -136,7 +154,7 @@ async def shown(state: RunState, *, wanted: bool | None) -> AsyncIterator[None]:
             yield
         finally:
             task.cancel()
-            show(told(state))
+            show(progress_line(state))
 
 
 @contextmanager

@@ -1,4 +1,4 @@
-"""The rows of the input that were read: whose an id is, and which rows have no result."""
+"""The rows of the input that were read: which row has an id, and which rows have no result."""
 
 from __future__ import annotations
 
@@ -35,8 +35,8 @@ class Register:
                 self._opened.close()
                 self._opened = None
 
-    def add(self, rows: Sequence[tuple[int, str]]) -> None:
-        """Enter rows by number and id, "null" for an unknown one. Those in it already stay."""
+    def add_rows(self, rows: Sequence[tuple[int, str]]) -> None:
+        """Enter rows by number and id, "null" for an unknown id. Earlier entries stay."""
         claims = [(key, number) for number, key in rows if key != "null"]
         with self._lock, self._db:
             self._db.executemany("INSERT OR IGNORE INTO rows VALUES (?, ?)", rows)
@@ -48,7 +48,10 @@ class Register:
             row = self._db.execute(
                 "SELECT number FROM ids WHERE key = ?", (key,)
             ).fetchone()
-        return None if row is None else row[0]
+        if row is None:
+            return None
+        number: int = row[0]
+        return number
 
     def others(self, numbers: Iterator[int]) -> Iterator[tuple[int, str]]:
         """The rows that are not among these numbers, which are in order: number and id."""

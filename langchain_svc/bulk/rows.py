@@ -1,8 +1,8 @@
-"""Rows of the input, read as a stream, each made into what the runnable is asked.
+"""Rows of the input, read as a stream, each turned into the runnable's input.
 
-Nothing that was read is dropped. A row that cannot be read or asked is a row with a `problem`, not
-the end of the run. A file in which the end of a record is in doubt is refused as a whole, with the
-line: behind a quote that is never closed nobody knows where a row begins.
+No row is dropped. A row that cannot be read or asked is a row with a `problem`, not the end of the
+run. A file in which the end of a record is in doubt is refused as a whole, with the line: behind a
+quote that is never closed nobody knows where a row begins.
 
 So a run reads a file twice: first all of it, before anything is sent, and then row by row.
 """
@@ -15,7 +15,7 @@ import io
 import json
 import os
 import sys
-from collections.abc import Iterable, Iterator, Mapping, Sized
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sized
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
@@ -33,31 +33,39 @@ from .register import Register
 Rows: TypeAlias = str | os.PathLike[str] | Iterable[Any]
 """A path (.jsonl, .ndjson, .csv, .parquet; "-" is JSONL on stdin), or the rows themselves."""
 
-LONGEST_ROW = 64 * 1024 * 1024  # bytes; what is longer is hardly a row
-_CHUNK_ROWS, _CHUNK_BYTES = 256, 4 * 1024 * 1024
+LONGEST_ROW = 64 * 1024 * 1024  # bytes; a longer line is hardly a row
+_CHUNK_ROWS = 256
+_CHUNK_BYTES = 4 * 1024 * 1024
 _LONGEST_NAMES = 200  # characters of the names of columns in an error
 _INPUTS = ("prompt", "messages", "input")
-_CAUSES = 3  # why rows cannot be asked, in a text about them
+_MOST_CAUSES = 3  # for which rows cannot be asked, in a text about them
 UNKNOWN = "null"  # the id of a row that could not be read
 
 
 class BadRow(Exception):  # noqa: N818  # its name is in the results
-    """Why a row cannot be read or asked. It holds nothing of the row's values."""
+    """Why a row cannot be read or asked. Its text shows nothing of the row's values."""
 
 
 @dataclass
 class Row:
     """One row of the input.
 
-    `number` is 1 for the first, `line` that of a file in which it begins, 0 where there are none.
-    `key` is its id as JSON text, "null" where it is unknown, `input` what the runnable is asked,
-    and `digest` is what the journal recognizes that by.
+    Attributes:
+        number: 1 for the first.
+        key: The row's id as JSON text; "null" where it is unknown.
+        line: The line of the file in which the row begins; 0 where there are no lines.
+        input: The runnable's input.
+        digest: Of the input; the journal recognizes the row by it.
+        problem: Why the row cannot be asked; "" where it can.
+        failed_before: Whether the row failed in an earlier run.
+        cut_before: Whether its answer was cut in an earlier run.
+        to_ask: Whether this run asks the row.
     """
 
     number: int
     key: str = UNKNOWN
     line: int = 0
-    input: Any = None
+    input: object = None
     digest: bytes = b""
     problem: str = ""
     failed_before: bool = False
@@ -66,44 +74,49 @@ class Row:
 
     @property
     def place(self) -> str:
-        return f"line {self.line:,}" if self.line else f"row {self.number:,}"
+        if self.line:
+            return f"line {self.line:,}"
+        return f"row {self.number:,}"
 
 
 @dataclass
 class Problems:
-    """The rows of an input, and which of them cannot be asked: the first of each cause."""
+    """How many rows an input has, and which of them cannot be asked: the first of each cause."""
 
     rows: int = 0
     bad: int = 0
     longest: tuple[int, int] = (0, 0)
     """The first and the last line of the row with the most lines before the next row."""
     _causes: dict[str, tuple[str, int]] = field(default_factory=dict)
-    _begin: int = 0
+    _last_line: int = 0  # in which the row before begins
 
-    def add(self, row: Row) -> None:
+    def add_row(self, row: Row) -> None:
         """Count a row."""
         self.rows += 1
-        if row.line - self._begin > self.longest[1] - self.longest[0] + 1:
-            self.longest = self._begin, row.line - 1
-        self._begin = row.line
+        first, last = self.longest
+        if row.line - self._last_line > last - first + 1:
+            self.longest = (self._last_line, row.line - 1)
+        self._last_line = row.line
         if not row.problem:
             return
         self.bad += 1
         place, count = self._causes.get(row.problem, (row.place, 0))
-        if count or len(self._causes) < _CAUSES:
-            self._causes[row.problem] = place, count + 1
+        if count or len(self._causes) < _MOST_CAUSES:
+            self._causes[row.problem] = (place, count + 1)
 
     def __str__(self) -> str:
         """The causes, each with the first place and the number of further ones."""
         texts = []
         for cause, (place, count) in self._causes.items():
-            more = f" (and {count - 1:,} more alike)" if count > 1 else ""
-            texts.append(f"{place}: {cause}{more}")
+            text = f"{place}: {cause}"
+            if count > 1:
+                text += f" (and {count - 1:,} more alike)"
+            texts.append(text)
         return "; ".join(texts)
 
 
 class Source:
-    """The rows of the input, in chunks. `template` says what becomes of each.
+    """The rows of the input, in chunks. `template` turns each into the runnable's input.
 
     Raises:
         SvcRequestError: The input cannot be read at all.
@@ -112,17 +125,17 @@ class Source:
     def __init__(self, rows: Rows, template: Format, register: Register) -> None:
         self._rows = rows
         self._format = template
-        self._columns = (
-            _columns(template) if isinstance(template, str) else frozenset[str]()
-        )
+        self._columns: frozenset[str] = frozenset()
+        if isinstance(template, str):
+            self._columns = _columns(template)
         self._register = register
         self._file: IO[bytes] | None = None  # one that has an end
-        self._read = 0
-        self._chunk_rows = 1  # the next one may be long in coming
+        self._count = 0
+        self._chunk_rows = 1  # of a stream, whose next row may be long in coming
         self.total: int | None = None
-        """The number of all rows; None while nothing tells."""
+        """The number of all rows; None while it is unknown."""
         if isinstance(rows, str | os.PathLike):
-            self._items = self._opened(os.fspath(rows))
+            self._items = self._open(os.fspath(rows))
         elif isinstance(rows, Iterable) and not isinstance(rows, Mapping | bytes):
             if isinstance(rows, Sized):
                 self.total = len(rows)
@@ -134,7 +147,7 @@ class Source:
             )
 
     def preview(self) -> Source | None:
-        """The same rows to be read before; None where they can be read only once.
+        """The same rows for a first reading; None where they can be read only once.
 
         A function that makes inputs of rows is not called.
         """
@@ -149,18 +162,19 @@ class Source:
         Raises:
             SvcRequestError: The file is damaged.
         """
-        begun, rows = self._position(), list[Row]()
-        while len(rows) < self._chunk_rows and self._position() - begun <= _CHUNK_BYTES:
+        rows: list[Row] = []
+        start = self._position()
+        while len(rows) < self._chunk_rows and self._position() - start <= _CHUNK_BYTES:
             try:
                 line, raw = next(self._items)
             except StopIteration:
-                self.total = self._read
+                self.total = self._count
                 break
             except _DamageError as damage:
                 raise SvcRequestError(f"{os.fspath(self._rows)}, {damage}") from None  # type: ignore[arg-type]
-            self._read += 1
+            self._count += 1
             rows.append(self._row(line, raw))
-        self._register.add([(row.number, row.key) for row in rows])
+        self._register.add_rows([(row.number, row.key) for row in rows])
         for row in rows:
             owner = self._register.owner(row.key)
             if owner not in {None, row.number} and not row.problem:
@@ -173,14 +187,16 @@ class Source:
             self._file.close()
 
     def _position(self) -> int:
-        return 0 if self._file is None else self._file.tell()
+        if self._file is None:
+            return 0
+        return self._file.tell()
 
-    def _opened(self, path: str) -> Iterator[tuple[int, Any]]:
+    def _open(self, path: str) -> Iterator[tuple[int, object]]:
         if path == "-":
             # Not sys.stdin.buffer: the program could not end while a thread waits in that.
             return _jsonl(open(sys.stdin.fileno(), "rb", closefd=False))
-        read = _READERS.get(Path(path).suffix.lower())
-        if read is None:
+        read_rows = _READERS.get(Path(path).suffix.lower())
+        if read_rows is None:
             raise SvcRequestError(
                 f"{path}: the suffix tells the format of an input, and must be one of "
                 f"{', '.join(_READERS)}. Save it in one of these formats, or give JSONL on stdin, "
@@ -195,10 +211,10 @@ class Source:
         except OSError as error:
             raise SvcRequestError(f"{path} cannot be read: {error.strerror}") from None
         self._chunk_rows = _CHUNK_ROWS
-        return read(self._file)
+        return read_rows(self._file)
 
-    def _row(self, line: int, raw: Any) -> Row:
-        row = Row(self._read, line=line)
+    def _row(self, line: int, raw: object) -> Row:
+        row = Row(self._count, line=line)
         try:
             row.key = _key(raw, row.number)
             row.input = self._input(raw)
@@ -207,7 +223,7 @@ class Source:
             row.problem = str(bad)
         return row
 
-    def _input(self, raw: Any) -> Any:
+    def _input(self, raw: object) -> object:
         if callable(self._format):
             return self._format(raw)
         if not isinstance(raw, Mapping):
@@ -215,7 +231,7 @@ class Source:
                 raise BadRow("it has no columns to format")
             return raw
         if self._format is None:
-            return _asked(raw)
+            return _input_column(raw)
         missing = sorted(self._columns - raw.keys())
         if missing:
             hint = _separator_hint(raw)
@@ -231,11 +247,11 @@ class Source:
             raise BadRow("a column's value does not suit the format") from None
 
 
-def _as_read(raw: Any) -> Any:
+def _as_read(raw: object) -> object:
     return raw
 
 
-def _key(raw: Any, number: int) -> str:
+def _key(raw: object, number: int) -> str:
     """A row's id as JSON text; its number where it has none.
 
     Raises:
@@ -243,14 +259,19 @@ def _key(raw: Any, number: int) -> str:
     """
     if isinstance(raw, BadRow):
         raise raw
-    value = raw.get("id") if isinstance(raw, Mapping) else None
+    key = None
+    if isinstance(raw, Mapping):
+        key = raw.get("id")
+    if key is None:
+        return json.dumps(number)
     try:
-        return json.dumps(number) if value is None else to_json(value)
+        return to_json(key)
     except ValueError:
         raise BadRow("its id is not a JSON value") from None
 
 
-def _asked(row: Mapping[Any, Any]) -> Any:
+def _input_column(row: Mapping[Any, Any]) -> object:
+    """The row's input, in the one column that may have it."""
     names = [name for name in _INPUTS if row.get(name) is not None]
     if len(names) != 1:
         raise BadRow(
@@ -267,16 +288,16 @@ def _asked(row: Mapping[Any, Any]) -> Any:
     return value
 
 
-def _is_empty(value: Any) -> bool:
+def _is_empty(value: object) -> bool:
     return value is None or (isinstance(value, str) and not value.strip())
 
 
 def _names(row: Mapping[Any, Any]) -> str:
-    return _shown(", ".join(map(str, row)))
+    return _printable(", ".join(map(str, row)))
 
 
-def _shown(name: str) -> str:
-    """A name of the input on a terminal: short, and without what a terminal obeys."""
+def _printable(name: str) -> str:
+    """A name of the input for a terminal: short, and without control characters."""
     text = shorten(name, _LONGEST_NAMES, placeholder="...")
     return "".join(c if c.isprintable() else "?" for c in text)
 
@@ -305,27 +326,26 @@ def _columns(template: str) -> frozenset[str]:
     return frozenset(fields)
 
 
-def _digest(value: Any) -> bytes:
-    # What JSON cannot hold is told by its class: the same in the next run.
+def _digest(value: object) -> bytes:
+    # The class stands for an object that JSON cannot hold: the same in the next run.
     plain = to_jsonable_python(
-        value, fallback=lambda one: str(type(one)), inf_nan_mode="strings"
+        value, fallback=lambda part: str(type(part)), inf_nan_mode="strings"
     )
-    return hashlib.blake2b(
-        json.dumps(plain, sort_keys=True).encode(), digest_size=16
-    ).digest()
+    text = json.dumps(plain, sort_keys=True)
+    return hashlib.blake2b(text.encode(), digest_size=16).digest()
 
 
 # -- formats --------------------------------------------------------------------------------------
 
 
 class _DamageError(Exception):
-    """Where a file is damaged: a line, and why. It holds nothing of the file's values."""
+    """Where a file is damaged: a line, and why. Its text shows nothing of the file's values."""
 
     def __init__(self, line: int, why: str) -> None:
         super().__init__(f"line {line:,}: {why}")
 
 
-def _jsonl(file: IO[bytes]) -> Iterator[tuple[int, Any]]:
+def _jsonl(file: IO[bytes]) -> Iterator[tuple[int, object]]:
     """One JSON object per line, each on its own; blank lines are skipped."""
     first = True
     number = 0
@@ -344,12 +364,13 @@ def _jsonl(file: IO[bytes]) -> Iterator[tuple[int, Any]]:
             )
         first = False
         if line:
-            yield number, _parsed(line)
+            yield number, _parsed_line(line)
 
 
-def _parsed(line: bytes) -> Any:
+def _parsed_line(line: bytes) -> object:
+    """The object of a line, or the problem of its row."""
     try:
-        # Not json.loads(line), which takes a line for UTF-16 by its zeros.
+        # Not json.loads(line), which takes a line with zeros for UTF-16.
         row = json.loads(line.decode(), object_pairs_hook=_object)
     except BadRow as bad:
         return bad
@@ -365,20 +386,20 @@ def _parsed(line: bytes) -> Any:
 
 
 def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    """An object of JSON, where a second value of a key would drop the first one in silence."""
+    """An object of JSON. A second value of a key would drop the first value in silence."""
     value = dict(pairs)
     if len(value) == len(pairs):
         return value
     names = [name for name, _ in pairs]
     twice = next(name for name in names if names.count(name) > 1)
-    raise BadRow(f"the line gives {_shown(twice)!r} twice in one object")
+    raise BadRow(f"the line gives {_printable(twice)!r} twice in one object")
 
 
 def _csv(file: IO[bytes]) -> Iterator[tuple[int, dict[str, str]]]:
     """A header, then one record per row, as in RFC 4180: a quoted field may hold line breaks.
 
     Raises:
-        _DamageError: A record is not as wide as the header, or not to be told from the next.
+        _DamageError: A record is not as wide as the header, or nobody can say where it ends.
     """
     csv.field_size_limit(max(csv.field_size_limit(), LONGEST_ROW))
     text = io.TextIOWrapper(file, "utf-8-sig", "surrogateescape", newline="")
@@ -392,7 +413,8 @@ def _csv(file: IO[bytes]) -> Iterator[tuple[int, dict[str, str]]]:
         twice = next((name for name in header if header.count(name) > 1), None)
         if twice is not None:
             raise _DamageError(
-                line, f"the header names a column twice ({_shown(twice)!r}): rename one"
+                line,
+                f"the header names a column twice ({_printable(twice)!r}): rename one",
             )
         for line, record in records:
             if len(record) != len(header):
@@ -423,10 +445,10 @@ def _csv_records(text: io.TextIOWrapper) -> Iterator[tuple[int, list[str]]]:
             yield line, record
 
 
-def _quoting_problem(error: str, begin: int, end: int) -> str:
+def _quoting_problem(error: str, first_line: int, last_line: int) -> str:
     if "unexpected end" in error or "field limit" in error:
         return "a quoted field begins in this record and never ends: close or double the quote"
-    where = f" in line {end:,}" if end > begin else ""
+    where = f" in line {last_line:,}" if last_line > first_line else ""
     return (
         f"the record that begins here cannot be read{where} ({error}). A quote inside a quoted "
         'field is written twice: ""'
@@ -434,7 +456,7 @@ def _quoting_problem(error: str, begin: int, end: int) -> str:
 
 
 def _csv_lines(text: io.TextIOWrapper) -> Iterator[str]:
-    """Lines of text in UTF-8, of a length that memory holds."""
+    """Lines of text in UTF-8, none longer than `LONGEST_ROW`."""
     for number, line in enumerate(iter(partial(text.readline, LONGEST_ROW), ""), 1):
         if len(line) == LONGEST_ROW and not line.endswith(("\n", "\r")):
             raise _DamageError(
@@ -450,7 +472,7 @@ def _csv_lines(text: io.TextIOWrapper) -> Iterator[str]:
 
 
 def _is_unicode(line: str) -> bool:
-    """Whether no byte of the line stands for itself, as UTF-8 could not read it."""
+    """Whether the line has no byte that UTF-8 could not decode, which stands as a surrogate."""
     if line.isascii():
         return True
     try:
@@ -460,8 +482,8 @@ def _is_unicode(line: str) -> bool:
     return True
 
 
-def _parquet(file: IO[bytes]) -> Iterator[tuple[int, Any]]:
-    """The rows of a Parquet file; no more of a row group is in memory than its pages need."""
+def _parquet(file: IO[bytes]) -> Iterator[tuple[int, object]]:
+    """The rows of a Parquet file. Of a row group, memory holds only the pages being read."""
     try:
         import pyarrow.parquet  # noqa: PLC0415  # an extra
     except ImportError as error:
@@ -471,12 +493,12 @@ def _parquet(file: IO[bytes]) -> Iterator[tuple[int, Any]]:
         ) from error
     names: list[str] = []
     try:
-        opened = pyarrow.parquet.ParquetFile(
+        parquet = pyarrow.parquet.ParquetFile(
             file, pre_buffer=False, buffer_size=1 << 20
         )
-        names = opened.schema_arrow.names
+        names = parquet.schema_arrow.names
         if len(set(names)) == len(names):
-            for batch in opened.iter_batches(batch_size=256):
+            for batch in parquet.iter_batches(batch_size=256):
                 for row in batch.to_pylist():
                     yield 0, row
     except (pyarrow.ArrowException, OSError, ValueError, OverflowError):
@@ -487,4 +509,9 @@ def _parquet(file: IO[bytes]) -> Iterator[tuple[int, Any]]:
         raise SvcRequestError("the input names a column twice: rename one")
 
 
-_READERS = {".jsonl": _jsonl, ".ndjson": _jsonl, ".csv": _csv, ".parquet": _parquet}
+_READERS: Mapping[str, Callable[[IO[bytes]], Iterator[tuple[int, object]]]] = {
+    ".jsonl": _jsonl,
+    ".ndjson": _jsonl,
+    ".csv": _csv,
+    ".parquet": _parquet,
+}
