@@ -59,13 +59,12 @@ def case_of(config: RunnableConfig | None) -> str:
 
 def _cases_of_thread(config: RunnableConfig | None) -> Iterator[str]:
     """The cases of the answers that a thread of LangGraph holds."""
-    read = configurable(config).get(
-        "__pregel_read"
-    )  # the state, as LangGraph hands it to a node
-    if read is None:
+    # By this function LangGraph lets a node read the state.
+    read_state = configurable(config).get("__pregel_read")
+    if read_state is None:
         return
     try:
-        messages = read("messages")
+        messages = read_state("messages")
     except KeyError:  # a graph whose state has no messages
         return
     for message in messages or ():
@@ -73,12 +72,14 @@ def _cases_of_thread(config: RunnableConfig | None) -> Iterator[str]:
             yield from _cases_of_artifact(message.artifact)
 
 
-def _cases_of_artifact(artifact: Any) -> Iterator[str]:
+def _cases_of_artifact(artifact: object) -> Iterator[str]:
     if isinstance(artifact, ClinicalReceipt):
         artifact = vars(artifact)
-    is_receipt = isinstance(artifact, Mapping) and "of_record" in artifact
-    if is_receipt and artifact.get("case"):
-        yield artifact["case"]
+    # A checkpoint may hold a receipt as a dict, which other tools' artifacts do not look like.
+    if isinstance(artifact, Mapping) and "of_record" in artifact:
+        case = artifact.get("case")
+        if case:
+            yield case
 
 
 # -- loading ---------------------------------------------------------------------------------------
@@ -106,7 +107,7 @@ def load(
         if inspect.iscoroutine(record):
             record.close()
         return _NEEDS_AWAIT
-    return _checked(record)
+    return _record_or_reason(record)
 
 
 async def aload(
@@ -119,14 +120,16 @@ async def aload(
     if not case:
         return _NO_CASE
     try:
-        record = (
-            loader(case) if is_async(loader) else await off_event_loop(loader, case)
-        )
+        record: object
+        if is_async(loader):
+            record = loader(case)
+        else:
+            record = await off_event_loop(loader, case)
         if inspect.isawaitable(record):
             record = await record
     except Exception as error:  # noqa: BLE001  # the same
         return _raised(error)
-    return _checked(record)
+    return _record_or_reason(record)
 
 
 def _raised(error: Exception) -> str:
@@ -135,7 +138,7 @@ def _raised(error: Exception) -> str:
     )
 
 
-def _checked(record: Any) -> PatientContext | str:
+def _record_or_reason(record: object) -> PatientContext | str:
     if isinstance(record, PatientContext):
         return record
     return f"patient= must return a PatientContext for a case, not a {type(record).__name__}"

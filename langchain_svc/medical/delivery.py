@@ -37,7 +37,9 @@ class Outbox:
 
     def remove(self, result: ClinicalResult) -> None:
         with self._lock:
-            self._results = tuple(kept for kept in self._results if kept is not result)
+            self._results = tuple(
+                other for other in self._results if other is not result
+            )
 
     def __deepcopy__(self, memo: dict[int, Any]) -> Outbox:
         return self
@@ -51,8 +53,8 @@ class Outbox:
     __hash__ = None  # type: ignore[assignment]
 
 
-async def off_event_loop(function: Callable[..., Any], *arguments: Any) -> Any:
-    """What a function of the program gives, which may block, done in a thread."""
+async def off_event_loop(function: Callable[..., Any], *arguments: Any) -> object:
+    """The result of a function of the program, which may block, called in a thread."""
     return await asyncio.wrap_future(_WORKERS.submit(function, *arguments))
 
 
@@ -68,13 +70,15 @@ def is_async(deliver: Callable[..., Any] | None) -> bool:
 
 def deliver_now(deliver: Deliver, result: ClinicalResult) -> str:
     """Why a result was not delivered, without what an error says; "" if it was."""
+    if deliver is None:
+        return ""
     try:
-        done = deliver(result) if deliver is not None else None
+        returned = deliver(result)
     except Exception as error:  # noqa: BLE001  # whatever the program's function raises
         return f"deliver raised {type(error).__name__}"
-    if inspect.isawaitable(done):
-        if inspect.iscoroutine(done):
-            done.close()
+    if inspect.isawaitable(returned):
+        if inspect.iscoroutine(returned):
+            returned.close()
         return NEEDS_AWAIT
     return ""
 
@@ -85,11 +89,11 @@ async def adeliver_now(deliver: Deliver, result: ClinicalResult) -> str:
         return ""
     try:
         if is_async(deliver):
-            done = deliver(result)
+            returned = deliver(result)
         else:
-            done = await off_event_loop(deliver, result)
-        if inspect.isawaitable(done):
-            await done
+            returned = await off_event_loop(deliver, result)
+        if inspect.isawaitable(returned):
+            await returned
     except Exception as error:  # noqa: BLE001  # the same
         return f"deliver raised {type(error).__name__}"
     return ""

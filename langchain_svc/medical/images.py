@@ -17,7 +17,7 @@ from .dicom import DicomImage, codes_of
 
 MOST_IMAGES = 8
 MOST_IMAGE_BYTES = 8 * 1024 * 1024
-MOST_PIXELS = 50_000_000  # told by the header, before anything is decompressed
+MOST_PIXELS = 50_000_000  # by the header, which is read before anything is decompressed
 
 _NO_IMAGE = (
     f"must be a PNG or JPEG in base64, of at most {MOST_IMAGE_BYTES // 1024**2} MB, plain or as a "
@@ -26,16 +26,15 @@ _NO_IMAGE = (
 _STARTS = (b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR", b"\xff\xd8\xff")
 
 
-def _base64_image(value: Any) -> str:
-    """The base64 of a PNG or JPEG, known by its content and not by what it is called."""
+def _base64_image(value: object) -> str:
+    """The base64 of a PNG or JPEG, recognized by its content and not by its name."""
     if not isinstance(value, (str, bytes, bytearray)):
         raise ValueError(_NO_IMAGE)  # noqa: TRY004  # pydantic reports ValueErrors
     try:
-        data = (
-            decode_base64(value, MOST_IMAGE_BYTES)
-            if isinstance(value, str)
-            else bytes(value)
-        )
+        if isinstance(value, str):
+            data = decode_base64(value, MOST_IMAGE_BYTES)
+        else:
+            data = bytes(value)
         if len(data) > MOST_IMAGE_BYTES or not data.startswith(_STARTS):
             raise ValueError(_NO_IMAGE)
         read_image_header(data, MOST_PIXELS)
@@ -45,7 +44,7 @@ def _base64_image(value: Any) -> str:
     return base64.b64encode(bare).decode("ascii")
 
 
-def _clinical_image(value: Any) -> str:
+def _clinical_image(value: object) -> str:
     """The same, where the application may give DICOM too: one picture of it, drawn as a PNG."""
     if not isinstance(value, DicomImage):
         return _base64_image(value)
@@ -60,7 +59,7 @@ _MODALITIES = {
     "CT": "CT", "MR": "MRI", "CR": "X-ray", "DX": "X-ray", "MG": "mammography", "US": "ultrasound",
     "PT": "PET", "NM": "nuclear medicine", "XA": "angiography",
 }  # fmt: skip
-# Known ones alone: somebody may have typed anything into the field.
+# Only these are said: somebody may have typed anything into the field.
 _BODY_PARTS = frozenset(
     """
     abdomen ankle arm brain breast chest elbow extremity foot hand head heart hip kidney knee leg
@@ -74,22 +73,25 @@ def imaging_type(images: Sequence[Any]) -> str | None:
 
     None where none of them is DICOM or says it; an image that cannot be read says nothing here.
     """
-    found: dict[str, None] = {}
-    for value in images[:MOST_IMAGES]:
+    types: dict[str, None] = {}
+    for image in images[:MOST_IMAGES]:
+        if not isinstance(image, DicomImage):
+            continue
         try:
-            modality, part = (
-                codes_of(value) if isinstance(value, DicomImage) else ("", "")
-            )
+            modality, body_part = codes_of(image)
         except (ImageError, ImportError):
             continue
         name = _MODALITIES.get(modality)
-        if name:
-            part = part.lower()
-            found[f"{part} {name}" if part in _BODY_PARTS else name] = None
-    return ", ".join(found) or None
+        if name is None:
+            continue
+        body_part = body_part.lower()
+        if body_part in _BODY_PARTS:
+            name = f"{body_part} {name}"
+        types[name] = None
+    return ", ".join(types) or None
 
 
-def _each_once(images: tuple[str, ...]) -> tuple[str, ...]:
+def _without_repeats(images: tuple[str, ...]) -> tuple[str, ...]:
     """No image twice: a finding would count as two."""
     return tuple(dict.fromkeys(images))
 
@@ -99,7 +101,9 @@ if TYPE_CHECKING:
     Images: TypeAlias = Sequence[str | bytes]
     ClinicalImages: TypeAlias = Sequence[str | bytes | DicomImage]
 else:
-    _MOST, _ONCE = Field(max_length=MOST_IMAGES), AfterValidator(_each_once)
-    _Given, _Own = BeforeValidator(_base64_image), BeforeValidator(_clinical_image)
-    Images = Annotated[tuple[Annotated[str, _Given], ...], _MOST, _ONCE]
-    ClinicalImages = Annotated[tuple[Annotated[str, _Own], ...], _MOST, _ONCE]
+    _Image = Annotated[str, BeforeValidator(_base64_image)]
+    _ClinicalImage = Annotated[str, BeforeValidator(_clinical_image)]
+    _MOST = Field(max_length=MOST_IMAGES)
+    _ONCE = AfterValidator(_without_repeats)
+    Images = Annotated[tuple[_Image, ...], _MOST, _ONCE]
+    ClinicalImages = Annotated[tuple[_ClinicalImage, ...], _MOST, _ONCE]

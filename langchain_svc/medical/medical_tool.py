@@ -1,4 +1,4 @@
-"""What the medical tools share: who the patient is, what is sent, and who reads the answer."""
+"""What the medical tools share: whose record they send, and who reads the answer."""
 
 from __future__ import annotations
 
@@ -133,13 +133,11 @@ class MedicalSettings(ServiceSettings):
 
     def __deepcopy__(self, memo: dict[int, Any] | None = None) -> Self:
         memo = {} if memo is None else memo
+        # Both functions stay the same: a copy of a method is a method of a copied database, and a
+        # copy of a queue's `put` would fill no queue.
         if callable(self.patient):
-            memo[id(self.patient)] = (
-                self.patient
-            )  # the same, for a method of a database
-        memo[id(self.deliver)] = (
-            self.deliver
-        )  # a copy of a queue's `put` would fill no queue
+            memo[id(self.patient)] = self.patient
+        memo[id(self.deliver)] = self.deliver
         return super().__deepcopy__(memo)
 
 
@@ -153,8 +151,11 @@ _NOWHERE = (
 class MedicalEndpoint:
     """One row of the document's endpoint table, as a tool uses it.
 
-    `arguments` are those where a patient is bound, and `unbound` have the patient's fields too.
-    `record_fields` says where the record's fields go in the request; None for a GET.
+    Attributes:
+        path: Of the address.
+        arguments: The tool's arguments where a patient is bound to it.
+        unbound: The arguments without a bound patient, which have the patient's fields too.
+        record_fields: Where the record's fields go in the request; None for a GET.
     """
 
     path: str
@@ -164,7 +165,9 @@ class MedicalEndpoint:
 
     @property
     def method(self) -> str:
-        return "GET" if self.record_fields is None else "POST"
+        if self.record_fields is None:
+            return "GET"
+        return "POST"
 
     def __str__(self) -> str:
         return f"{self.method} {self.path}"
@@ -179,9 +182,9 @@ class MedicalTool(MedicalSettings, ServiceTool):
     description: str = ""
 
     def _arguments(self) -> type[Record]:
-        return (
-            self.endpoint.unbound if self.patient is None else self.endpoint.arguments
-        )
+        if self.patient is None:
+            return self.endpoint.unbound
+        return self.endpoint.arguments
 
     def _to_args_and_kwargs(
         self, tool_input: str | dict[str, Any], tool_call_id: str | None
@@ -195,35 +198,38 @@ class MedicalTool(MedicalSettings, ServiceTool):
         *,
         tool_call_id: str = "",
         loaded: PatientContext | str | None = None,
-        **given: Any,
+        **arguments: Any,
     ) -> ToolUse:
         if self._would_be_lost:  # after model_copy, which checks no setting
             raise SvcRequestError(_NOWHERE)
-        end = self.endpoint
+        endpoint = self.endpoint
+        record_fields = endpoint.record_fields or {}
         case = case_of(config)
         patient = self._patient_of(config, loaded)
-        asked = on_wire(end.unbound.model_construct(**given))
-        record = {} if patient is None else on_wire(patient)
-        body = request_body(asked, record, end.record_fields or {})
+        own = on_wire(endpoint.unbound.model_construct(**arguments))
+        record: dict[str, Any] = {}
+        report = None
+        summary = ""
+        if patient is not None:
+            record = on_wire(patient)
+            report = patient.fhir_report
+            if record_fields:
+                summary = of_record(record, record_fields, report)
+        body = request_body(own, record, record_fields)
         exchange = self._new_exchange(
             MEDICAL,
-            end.method,
-            end.path,
+            endpoint.method,
+            endpoint.path,
             partial(
                 WholeParser,
                 read_answer if self.answer_to == "model" else _read_unquoted,
             ),
             self._limits(),
-            body=dump_json(body) if end.record_fields else None,
+            body=dump_json(body) if record_fields else None,
             private=(*values_sent(body), *values_sent(record)),
         )
-        report = None if patient is None else patient.fhir_report
-        told = ""
-        if patient is not None and end.record_fields:
-            told = of_record(record, end.record_fields, report)
-
         body_hash = self._hash_of(exchange.request.body)
-        values = sent_values(asked, record, end.record_fields or {}, report)
+        values = sent_values(own, record, record_fields, report)
         thread = configurable(config).get("thread_id")
         ids = {}
         if thread and tool_call_id:  # else nothing says that two calls are the same
@@ -232,12 +238,12 @@ class MedicalTool(MedicalSettings, ServiceTool):
         def process(answer: MedicalAnswer) -> ToolOutput:
             result = ClinicalResult(
                 tool=self.name,
-                endpoint=str(end),
+                endpoint=str(endpoint),
                 time=utc_now(exchange),
                 request_id=request_id(exchange),
                 field_names=names_sent(body),
                 body_hash=body_hash,
-                of_record=told,
+                of_record=summary,
                 answer_to=self.answer_to,
                 text=answer.text,
                 raw=answer.raw,
@@ -245,15 +251,16 @@ class MedicalTool(MedicalSettings, ServiceTool):
                 tool_call_id=tool_call_id,
                 **ids,
             )
-            receipt = _RECEIPT.format(self.name, in_words(asked))
+            receipt = _RECEIPT.format(self.name, in_words(own))
             return receipt, with_values(result, values)
 
         return ToolUse(exchange, process)
 
     def _loader(self) -> Loader | None:
-        """The function that loads the record of a call; None where none is loaded."""
-        patient = self.patient
-        return patient if callable(patient) and self.endpoint.record_fields else None
+        """The function that loads the record of a call; None where no record is loaded."""
+        if callable(self.patient) and self.endpoint.record_fields:
+            return self.patient
+        return None
 
     def _hash_of(self, body: bytes | None) -> str | None:
         key = reveal_secret(self.audit_key)
@@ -264,20 +271,24 @@ class MedicalTool(MedicalSettings, ServiceTool):
     def _patient_of(
         self, config: RunnableConfig | None, loaded: PatientContext | str | None
     ) -> PatientContext | None:
-        """The patient of this run; the run's own goes before the tool's."""
-        given = configurable(config).get(PATIENT_KEY)
-        if given is not None and not isinstance(given, PatientContext):
+        """The patient of this run: the one that the run brings goes before the tool's.
+
+        Raises:
+            SvcRequestError: It is not clear whose record is to be sent.
+        """
+        of_run = configurable(config).get(PATIENT_KEY)
+        if of_run is not None and not isinstance(of_run, PatientContext):
             raise SvcRequestError(
                 f"config['configurable']['{PATIENT_KEY}'] must be a PatientContext, "
-                f"not a {type(given).__name__}"
+                f"not a {type(of_run).__name__}"
             )
-        if given is not None and self.patient is None and self.endpoint.record_fields:
+        if of_run is not None and self.patient is None and self.endpoint.record_fields:
             raise SvcRequestError(
                 "This run brings a patient, and the tool was made without one. "
                 "The application must make the tool or toolkit with patient='per_run'"
             )
         if callable(self.patient):
-            if given is not None:
+            if of_run is not None:
                 raise SvcRequestError(
                     f"This run brings a patient ('{PATIENT_KEY}'), and the tool loads it by its "
                     "case. Give one of the two"
@@ -285,7 +296,7 @@ class MedicalTool(MedicalSettings, ServiceTool):
             if isinstance(loaded, str):
                 raise SvcRequestError(loaded)
             return loaded
-        patient = self.patient if given is None else given
+        patient = self.patient if of_run is None else of_run
         if not isinstance(patient, str):
             return patient
         if self.endpoint.record_fields:
@@ -306,11 +317,11 @@ class MedicalTool(MedicalSettings, ServiceTool):
         receipt, result = super()._call(config, run, {**arguments, "loaded": loaded})
         failure = "the call was interrupted"
         try:
-            failure = self._told_nowhere(result) or deliver_now(self.deliver, result)
+            failure = self._too_long(result) or deliver_now(self.deliver, result)
         finally:
             if failure:
                 self._outbox.keep(result)
-        return self._told_of(receipt, result, failure)
+        return self._output(receipt, result, failure)
 
     async def _acall(
         self, config: RunnableConfig, run: Any, arguments: dict[str, Any]
@@ -321,16 +332,14 @@ class MedicalTool(MedicalSettings, ServiceTool):
         )
         failure = "the call was interrupted"
         try:
-            failure = self._told_nowhere(result) or await adeliver_now(
-                self.deliver, result
-            )
+            failure = self._too_long(result) or await adeliver_now(self.deliver, result)
         finally:
             if failure:
                 self._outbox.keep(result)
-        return self._told_of(receipt, result, failure)
+        return self._output(receipt, result, failure)
 
-    def _told_nowhere(self, result: ClinicalResult) -> str:
-        """Why nobody would read a result; "" if somebody does."""
+    def _too_long(self, result: ClinicalResult) -> str:
+        """Why nobody would read a result; "" if the model or the program reads it."""
         length = len(result.text)
         if length <= self.max_result_chars or self.deliver is not None:
             return ""
@@ -339,13 +348,15 @@ class MedicalTool(MedicalSettings, ServiceTool):
             "there is no deliver= to give it to"
         )
 
-    def _within_bound(self, told: ToolOutput) -> ToolOutput:
-        return told  # `_told_of` cuts nothing
+    def _within_bound(self, output: ToolOutput) -> ToolOutput:
+        return output  # `_output` shows an answer whole or not at all
 
-    def _told_of(
-        self, receipt: str, result: ClinicalResult, failure: str
-    ) -> ToolOutput:
-        """What the model is told and what the artifact is, once the answer was delivered."""
+    def _output(self, receipt: str, result: ClinicalResult, failure: str) -> ToolOutput:
+        """The model's text and the artifact, once the answer was delivered.
+
+        Raises:
+            SvcError: It was not, so the model is told nothing of it.
+        """
         if failure:
             raise SvcError(
                 f"{self.name}: the service answered, but the answer was not delivered to the "
@@ -353,9 +364,9 @@ class MedicalTool(MedicalSettings, ServiceTool):
                 "again without asking the service. None of it is told here: neither guess nor sum "
                 "up what it says."
             )
-        under = "\n".join(line for line in (result.of_record, result.notice) if line)
+        footer = "\n".join(line for line in (result.of_record, result.notice) if line)
         if self.answer_to != "model":
-            return f"{receipt}\n\n{under}", result.receipt
+            return f"{receipt}\n\n{footer}", result.receipt
         text = result.text
         if len(text) > self.max_result_chars:
             text = (
@@ -363,7 +374,8 @@ class MedicalTool(MedicalSettings, ServiceTool):
                 f"{self.max_result_chars:,}, so none of it is told here. All of it was given to "
                 f"the program as result {result.id}: neither guess nor sum up what it says.]"
             )
-        return f"{text}\n\n{under}", replace(result)  # a message is stored
+        # A message is stored: `replace` makes a result without the values that were sent.
+        return f"{text}\n\n{footer}", replace(result)
 
 
 _RECEIPT = (

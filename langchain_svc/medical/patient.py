@@ -2,7 +2,7 @@
 
 The application builds it; the medical tools send it. No error, `repr` or log repeats a value:
 they name fields, counts and bounds. Units are not part of the service's documents, so a reading
-that looks like another unit is refused with what it is probably meant to be.
+that looks like another unit is refused, and the error names the unit that it probably is in.
 
 Rests on the medical API, section 2.
 """
@@ -15,7 +15,15 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date, datetime, timedelta
 from functools import cached_property
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, TypeAlias
+from typing import (
+    TYPE_CHECKING,
+    Annotated,
+    Any,
+    ClassVar,
+    Literal,
+    TypeAlias,
+    TypeGuard,
+)
 
 from pydantic import (
     AliasGenerator,
@@ -53,10 +61,11 @@ LONGEST_LINE = 2_000
 _LARGEST = 1e15  # beyond it a number is a slip, and a float no longer counts in ones
 
 
-def _finite(value: Any) -> bool:
+def _finite(value: object) -> TypeGuard[float]:
     # True is not a number, and a text is a mistake to report, not to guess at.
-    known = isinstance(value, (int, float)) and not isinstance(value, bool)
-    return known and -_LARGEST < value < _LARGEST
+    if isinstance(value, bool) or not isinstance(value, (int, float)):
+        return False
+    return -_LARGEST < value < _LARGEST
 
 
 @dataclass(frozen=True)
@@ -71,14 +80,15 @@ class _Between:
         return no_info_plain_validator_function(self.checked)
 
     def __get_pydantic_json_schema__(self, *_: Any) -> dict[str, Any]:
-        bounds = {"minimum": self.low, "maximum": self.high}
-        return {
-            "type": "number",
-            **{k: v for k, v in bounds.items() if math.isfinite(v)},
-        }
+        schema: dict[str, Any] = {"type": "number"}
+        if math.isfinite(self.low):
+            schema["minimum"] = self.low
+        if math.isfinite(self.high):
+            schema["maximum"] = self.high
+        return schema
 
-    def checked(self, value: Any) -> Any:
-        doubts = self.doubts and f": {self.doubts}"
+    def checked(self, value: object) -> float:
+        doubts = f": {self.doubts}" if self.doubts else ""
         if not _finite(value):
             raise ValueError("must be a finite number, not a text, true, false or NaN")
         if value < self.low:
@@ -108,7 +118,7 @@ _CONTROL = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\ud800-\udfff]")
 _MARKUP = re.compile(r"</?[A-Za-z!][^<>]*>")
 
 
-def text_problem(value: Any, most: int = LONGEST_LINE) -> str:
+def text_problem(value: object, most: int = LONGEST_LINE) -> str:
     """Why a record does not take a text; empty where it does."""
     if not isinstance(value, str) or not value.strip():
         return "must be a text that is not empty"
@@ -116,20 +126,24 @@ def text_problem(value: Any, most: int = LONGEST_LINE) -> str:
         return f"must have at most {most:,} characters"
     if _CONTROL.search(value):
         return "must be plain text: it holds a control character"
-    return "must be plain text: it holds markup" if _MARKUP.search(value) else ""
+    if _MARKUP.search(value):
+        return "must be plain text: it holds markup"
+    return ""
 
 
 def line(
-    most: int = LONGEST_LINE, pattern: str = "", wanted: str = ""
+    most: int = LONGEST_LINE, pattern: str = "", expected: str = ""
 ) -> BeforeValidator:
-    """Accepts a plain text of 1 to `most` characters; its pattern is told as `wanted`."""
+    """Accepts a plain text of 1 to `most` characters; an error names the pattern as `expected`."""
 
-    def check(value: Any) -> Any:
-        if problem := text_problem(value, most):
+    def check(value: object) -> str:
+        problem = text_problem(value, most)
+        if problem or not isinstance(value, str):
             raise ValueError(problem)
-        if pattern and not re.fullmatch(pattern, value.strip()):
-            raise ValueError(f"must be {wanted}")
-        return value.strip()
+        text = value.strip()
+        if pattern and not re.fullmatch(pattern, text):
+            raise ValueError(f"must be {expected}")
+        return text
 
     return BeforeValidator(check)
 
@@ -149,7 +163,8 @@ class _Count(int):
     """Stands for values in a `repr`."""
 
     def __repr__(self) -> str:
-        return f"<{int(self)} value{'' if self == 1 else 's'}>"
+        unit = "value" if self == 1 else "values"
+        return f"<{int(self)} {unit}>"
 
 
 @safe_constructor
@@ -165,25 +180,31 @@ class Record(BaseModel):
 
     @model_validator(mode="before")
     @classmethod
-    def _take_documented_names(cls, values: Any) -> Any:
+    def _take_documented_names(cls, values: object) -> object:
         if not isinstance(values, Mapping):
             return values
         documented = {to_camel(name): name for name in cls.model_fields}
         return {documented.get(name, name): value for name, value in values.items()}
 
     def __repr_args__(self) -> Iterable[tuple[str | None, Any]]:
-        known = type(self).model_fields
-        for name in known:
-            if count := _count(getattr(self, name)):
+        for name in type(self).model_fields:
+            count = _count(getattr(self, name))
+            if count:
                 yield name, _Count(count)
-        if further := len(self.model_extra or {}):
+        further = len(self.model_extra or {})
+        if further:
             yield "further", _Count(further)
 
 
-def _count(value: Any) -> int:
+def _count(value: object) -> int:
+    """The number of values in a field."""
+    if value is None:
+        return 0
     if isinstance(value, BaseModel):
-        return sum(held is not None for _, held in value)
-    return len(value) if isinstance(value, tuple) else int(value is not None)
+        return len([name for name, item in value if item is not None])
+    if isinstance(value, tuple):
+        return len(value)
+    return 1
 
 
 _OF_A_REQUEST = frozenset({"symptoms", "message", "specialty", "language"})
@@ -204,12 +225,14 @@ class _Readings(Record):
 
     @model_validator(mode="before")
     @classmethod
-    def _check_further(cls, values: Any) -> Any:
-        # Here and not by a type, whose errors would repeat the names that were given.
+    def _check_further(cls, values: object) -> object:
+        # Here and not by a type, whose errors would repeat the caller's names.
         if not isinstance(values, Mapping):
             return values
-        known = {*cls.model_fields, *map(to_camel, cls.model_fields)}
-        further = {name: value for name, value in values.items() if name not in known}
+        documented = {*cls.model_fields, *map(to_camel, cls.model_fields)}
+        further = {
+            name: value for name, value in values.items() if name not in documented
+        }
         if len(further) > MOST_ENTRIES:
             raise ValueError(f"must hold at most {MOST_ENTRIES} further readings")
         for name, value in further.items():
@@ -228,9 +251,10 @@ class _Readings(Record):
     def _check_bounds(cls, values: Mapping[str, Any]) -> None:
         for name, value in values.items():
             has_own_bounds = cls.group == "vital_signs" and name in cls.model_fields
-            if not _finite(value) or value < 0 or has_own_bounds:
+            if has_own_bounds or not _finite(value) or value < 0:
                 continue
-            if doubts := doubts_about(cls.group, name, value):
+            doubts = doubts_about(cls.group, name, value)
+            if doubts:
                 raise ValueError(doubts)
 
 
@@ -255,8 +279,9 @@ class VitalSigns(_Readings):
 
     @model_validator(mode="after")
     def _check_pressures(self) -> Self:
-        high, low = self.systolic, self.diastolic
-        if high is not None and low is not None and low >= high:
+        if self.systolic is None or self.diastolic is None:
+            return self
+        if self.diastolic >= self.systolic:
             raise ValueError(
                 "diastolic must be below systolic: they are probably exchanged or not in mmHg"
             )
@@ -327,37 +352,41 @@ class PatientContext(Demographics):
 
     @model_validator(mode="before")
     @classmethod
-    def _refuse_unknown(cls, values: Any) -> Any:
-        known = cls.model_fields
-        for name in values if isinstance(values, Mapping) else ():
-            if name not in known and name not in map(to_camel, known):
+    def _refuse_unknown(cls, values: object) -> object:
+        if not isinstance(values, Mapping):
+            return values
+        valid = {*cls.model_fields, *map(to_camel, cls.model_fields)}
+        for name in values:
+            if name not in valid:
                 from .._service import did_you_mean  # noqa: PLC0415  # few names are wrong
 
-                asked = (
-                    ", which is an argument of the tools"
-                    if name in _OF_A_REQUEST
-                    else ""
-                )
+                hint = ""
+                if name in _OF_A_REQUEST:
+                    hint = ", which is an argument of the tools"
                 raise ValueError(
-                    f"PatientContext has no field {safe_repr(name)}{asked}; "
-                    + did_you_mean(str(name), known)
+                    f"PatientContext has no field {safe_repr(name)}{hint}; "
+                    + did_you_mean(str(name), cls.model_fields)
                 )
         return values
 
     @model_validator(mode="before")
     @classmethod
-    def _name_imaging(cls, values: Any) -> Any:
-        if not isinstance(values, Mapping) or values.get(
-            "imaging_type", values.get("imagingType")
-        ):
+    def _name_imaging(cls, values: object) -> object:
+        if not isinstance(values, Mapping):
+            return values
+        if values.get("imaging_type", values.get("imagingType")):
             return values
         images = values.get("images")
-        found = imaging_type(images) if isinstance(images, (list, tuple)) else None
-        return {**values, "imaging_type": found} if found else values
+        if not isinstance(images, (list, tuple)):
+            return values
+        imaging = imaging_type(images)
+        if imaging is None:
+            return values
+        return {**values, "imaging_type": imaging}
 
     @cached_property  # beside the fields: neither sent nor compared, but copied and pickled
     def fhir_report(self) -> FhirReport | None:
-        """What `from_fhir` took and left out, without values; None for a record made otherwise."""
+        """What `from_fhir` took and left out, without values; None for any other record."""
         return None
 
     @classmethod
@@ -448,25 +477,20 @@ class PatientContext(Demographics):
             text_problem=text_problem,
             most=MOST_ENTRIES,
         )
-        made = cls._read(source, options, risk_factors, images)
-        if isinstance(made, Exception):
-            del (
-                source,
-                patient,
-                options,
-                risk_factors,
-                images,
-            )  # some tools show an error's frames
+        result = cls._from_source(source, options, risk_factors, images)
+        if isinstance(result, Exception):
+            # Some tools show an error's frames, which must not hold what is in the record.
+            del source, patient, options, risk_factors, images
             try:
-                raise made
+                raise result
             finally:
-                del made
-        return made
+                del result
+        return result
 
     @classmethod
-    def _read(
+    def _from_source(
         cls,
-        source: Any,
+        source: object,
         options: ImportOptions,
         risk_factors: Iterable[str],
         images: Iterable[Any],
@@ -475,7 +499,8 @@ class PatientContext(Demographics):
         try:
             parameters, report = read_patient(source, options)
             risks = (*parameters.pop("risk_factors", ()), *risk_factors)
-            if results := parameters.get("lab_results"):
+            results = parameters.get("lab_results")
+            if results:
                 # Checked already, and in units that the caller may have chosen.
                 parameters["lab_results"] = LabResults.model_construct(**results)
             record = cls(**parameters, risk_factors=risks, images=tuple(images))
@@ -512,6 +537,11 @@ def on_wire(record: BaseModel) -> dict[str, Any]:
     return _present(record.model_dump(by_alias=True, exclude_none=True))
 
 
-def _present(sent: Mapping[str, Any]) -> dict[str, Any]:
-    told = {k: _present(v) if isinstance(v, Mapping) else v for k, v in sent.items()}
-    return {name: value for name, value in told.items() if value not in ((), [], {})}
+def _present(values: Mapping[str, Any]) -> dict[str, Any]:
+    """The values without empty lists and groups."""
+    present: dict[str, Any] = {}
+    for name, value in values.items():
+        item = _present(value) if isinstance(value, Mapping) else value
+        if item not in ((), [], {}):
+            present[name] = item
+    return present

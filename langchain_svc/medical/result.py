@@ -137,7 +137,7 @@ class ClinicalResult(ClinicalReceipt, _InMemory):
     @property
     def receipt(self) -> ClinicalReceipt:
         """The same without the answer."""
-        names = (one.name for one in fields(ClinicalReceipt))
+        names = [member.name for member in fields(ClinicalReceipt)]
         return ClinicalReceipt(**{name: getattr(self, name) for name in names})
 
     @property
@@ -159,26 +159,33 @@ class ClinicalResult(ClinicalReceipt, _InMemory):
     def recommendations(self) -> tuple[Any, ...]:
         """The entries of the answer's field `recommendations`, as the service sent them."""
         value = self._field("recommendations")
-        return (
-            tuple(value)
-            if isinstance(value, list)
-            else ()
-            if value in (None, "")
-            else (value,)
-        )
+        if isinstance(value, list):
+            return tuple(value)
+        if value in (None, ""):
+            return ()
+        return (value,)
 
-    def _field(self, *names: str) -> Any:
-        held = self.raw if isinstance(self.raw, Mapping) else {}
-        return next((held[name] for name in names if name in held), None)
+    def _field(self, *names: str) -> object:
+        """The value of the first of these names that the answer has."""
+        if isinstance(self.raw, Mapping):
+            for name in names:
+                if name in self.raw:
+                    return self.raw[name]
+        return None
 
     def _finding(self, *names: str) -> Finding:
         value = self._field(*names)
-        known = isinstance(value, (str, int, float)) and not isinstance(value, bool)
-        return value if known and value != "" else None
+        if isinstance(value, bool) or not isinstance(value, (str, int, float)):
+            return None
+        if value == "":
+            return None
+        return value
 
 
-def with_values(result: ClinicalResult, sent: tuple[SentValue, ...]) -> ClinicalResult:
+def with_values(
+    result: ClinicalResult, values: tuple[SentValue, ...]
+) -> ClinicalResult:
     """The same result with the values that were sent; `replace` makes one without them."""
     result = replace(result)
-    object.__setattr__(result, "_sent", sent)
+    object.__setattr__(result, "_sent", values)
     return result

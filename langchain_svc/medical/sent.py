@@ -1,10 +1,10 @@
-"""What may be said of a request: names and counts of what was sent, and the values to mask."""
+"""What a result may say of its request: names and counts of the fields; and the values to mask."""
 
 from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from pydantic.alias_generators import to_camel
@@ -28,13 +28,12 @@ def names_sent(body: Fields) -> tuple[str, ...]:
     """The names of a request's fields; readings that are not documented count as `.*`."""
     names: list[str] = []
     for name, value in body.items():
-        known = _READINGS.get(name)
-        if known is None:
+        documented = _READINGS.get(name)
+        if documented is None:
             names.append(name)
-        else:
-            names += dict.fromkeys(
-                f"{name}.{key if key in known else '*'}" for key in value
-            )
+            continue
+        keys = (key if key in documented else "*" for key in value)
+        names += dict.fromkeys(f"{name}.{key}" for key in keys)
     return tuple(names)
 
 
@@ -68,24 +67,33 @@ def in_words(fields: Fields) -> str:
 
 
 def of_record(record: Fields, names: Iterable[str], report: FhirReport | None) -> str:
-    """What of a record was sent, what was not, and what its import had left out."""
-    names = [*names]
-    sent = {name: record[name] for name in names if name in record}
+    """Which parts of a record were sent and which were not, and what its import had left out."""
+    fields_of_endpoint = [*names]
+    sent_fields = {name: record[name] for name in fields_of_endpoint if name in record}
+    sentences = [f"Sent of the patient's record: {in_words(sent_fields)}."]
+    # The imaging type counts neither as not taken nor as missing: it describes the images.
+    further = {
+        name: value
+        for name, value in record.items()
+        if name not in fields_of_endpoint and name != "imagingType"
+    }
+    if further:
+        sentences.append(f"Not taken by this endpoint: {in_words(further)}.")
     missing = [
-        _words(name) for name in names if name not in record and name != "imagingType"
+        _words(name)
+        for name in fields_of_endpoint
+        if name not in record and name != "imagingType"
     ]
-    told = [f"Sent of the patient's record: {in_words(sent)}."]
-    if further := {
-        name: record[name] for name in record if name not in {*names, "imagingType"}
-    }:
-        told.append(f"Not taken by this endpoint: {in_words(further)}.")
     if missing:
-        told.append(f"Not sent: {', '.join(missing)}.")
-    if report is not None and (left_out := _left_out(report)):
-        told.append(f"Left out when the record was read: {left_out}.")
-    if report is not None and (unread := _not_read(report)):
-        told.append(f"Not read: {unread}.")
-    return " ".join(told)
+        sentences.append(f"Not sent: {', '.join(missing)}.")
+    if report is not None:
+        left_out = _left_out(report)
+        if left_out:
+            sentences.append(f"Left out when the record was read: {left_out}.")
+        unread = _not_read(report)
+        if unread:
+            sentences.append(f"Not read: {unread}.")
+    return " ".join(sentences)
 
 
 def _left_out(report: FhirReport) -> str:
@@ -96,7 +104,7 @@ def _left_out(report: FhirReport) -> str:
 
 
 def _not_read(report: FhirReport) -> str:
-    """What is of types and codes that are not read; results by their codes."""
+    """The counts of types and codes that are not read; results with their codes."""
     counts: Counter[str] = Counter()
     codes: list[str] = []
     for name, count in report.not_read.items():
@@ -107,34 +115,49 @@ def _not_read(report: FhirReport) -> str:
         if code:
             codes.append(code)
     listed = ", ".join(codes[:_MOST_CODES])
-    if further := len(codes) - _MOST_CODES:
-        listed += f" and {_number(further, 'further code')}" if further > 0 else ""
+    further = len(codes) - _MOST_CODES
+    if further > 0:
+        listed += f" and {_number(further, 'further code')}"
     parts = {kind: _number(count, kind) for kind, count in counts.items()}
     if listed:
         parts["result"] += f" ({listed})"
     return ", ".join(parts.values())
 
 
-def _part(name: str, value: Any) -> str:
-    if name == "medicalHistory":
-        labels = (line.partition(":")[0] for line in value)
-        kinds = Counter(_IN_HISTORY.get(label, "condition") for label in labels)
-        return ", ".join(_number(count, kind) for kind, count in kinds.items())
-    if name == "patientContext":
-        return in_words(value)
+def _part(name: str, value: object) -> str:
     if isinstance(value, Mapping):
-        listed = [_words(key) for key in value if key in _READINGS[name]]
-        if further := len(value) - len(listed):
-            listed.append(_number(further, "other" if listed else "reading"))
-        return f"{_words(name)} ({', '.join(listed)})"
+        if name == "patientContext":
+            return in_words(value)
+        return f"{_words(name)} ({_readings(name, value)})"
     if isinstance(value, (list, tuple)):
+        if name == "medicalHistory":
+            return _history(value)
         return _number(len(value), _ENTRIES[name])
     return _words(name)
 
 
+def _history(lines: Sequence[str]) -> str:
+    kinds: Counter[str] = Counter()
+    for line in lines:
+        label = line.partition(":")[0]
+        kinds[_IN_HISTORY.get(label, "condition")] += 1
+    return ", ".join(_number(count, kind) for kind, count in kinds.items())
+
+
+def _readings(name: str, values: Fields) -> str:
+    """The documented readings of a group by name, and the number of the others."""
+    parts = [_words(key) for key in values if key in _READINGS[name]]
+    others = len(values) - len(parts)
+    if others:
+        parts.append(_number(others, "other" if parts else "reading"))
+    return ", ".join(parts)
+
+
 def _number(count: int, word: str) -> str:
+    if count == 1:
+        return f"1 {word}"
     plural = f"{word[:-1]}ies" if word.endswith("y") else f"{word}s"
-    return f"{count:,} {word if count == 1 else plural}"
+    return f"{count:,} {plural}"
 
 
 def _words(name: str) -> str:
@@ -153,25 +176,33 @@ def values_sent(body: Fields) -> tuple[str, ...]:
 
     Of an image only both ends: an answer that quotes it begins or ends with them.
     """
-    return tuple(
-        _values(body, frozenset(body) | frozenset().union(*_READINGS.values()))
-    )
+    documented = frozenset(body).union(*_READINGS.values())
+    return tuple(_values(body, documented))
 
 
 def _values(value: Any, documented: frozenset[str]) -> Iterator[str]:
     if isinstance(value, Mapping):
-        for name, held in value.items():
+        for name, item in value.items():
             if name not in documented:
-                yield name  # what was measured tells of the patient too
-            yield from _values(held, documented)
+                yield name  # what was measured says something of the patient too
+            yield from _values(item, documented)
     elif isinstance(value, (list, tuple)):
-        for held in value:
-            yield from _values(held, documented)
-    elif isinstance(value, str):
-        yield value if len(value) <= 2 * _IMAGE_ENDS else value[:_IMAGE_ENDS]
-        if len(value) > 2 * _IMAGE_ENDS:
-            yield value[-_IMAGE_ENDS:]
+        for item in value:
+            yield from _values(item, documented)
+    elif not isinstance(value, str):
+        yield from _forms_of_number(value)
+    elif len(value) > 2 * _IMAGE_ENDS:
+        yield value[:_IMAGE_ENDS]
+        yield value[-_IMAGE_ENDS:]
     else:
-        yield str(int(value) if value == int(value) else value)
-        if abs(value) > _ROUNDED_FROM:
-            yield str(round(value))  # as an answer may quote it
+        yield value
+
+
+def _forms_of_number(number: float) -> Iterator[str]:
+    """A number as an answer may quote it: without a zero fraction, and rounded."""
+    if number == int(number):
+        yield str(int(number))
+    else:
+        yield str(number)
+    if abs(number) > _ROUNDED_FROM:
+        yield str(round(number))

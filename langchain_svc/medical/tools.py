@@ -1,13 +1,13 @@
 """The medical interface as LangChain tools: consultation, decision support, cancer risk, status.
 
-What they answer supports and does not replace a clinician; every result says so.
+Their answers support and do not replace a clinician; every result says so.
 
 Rests on the medical API, sections 2, 4 and 5.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Annotated, Any, ClassVar, cast
 
 from langchain_core.runnables.config import ensure_config
@@ -231,22 +231,23 @@ class SvcMedicalToolkit(MedicalSettings, ServiceToolkit):
     def interrupt_on(self) -> dict[str, Any]:
         """Which tools a person must approve, for `HumanInTheLoopMiddleware(interrupt_on=...)`.
 
-        All that send something of a patient; the status check runs by itself. What the person is
-        shown are the run's case and the model's own arguments, not the patient's record.
+        These are all tools that send something of a patient; the status check runs by itself. The
+        person sees the run's case and the model's own arguments, not the patient's record.
         """
-        return {
-            tool.name: False
-            if isinstance(tool, SvcMedicalStatus)
-            else {
-                "allowed_decisions": ["approve", "edit", "reject"],
-                "description": _describe_call,
-            }
-            for tool in self.get_tools()
-        }
+        decisions: dict[str, Any] = {}
+        for tool in self.get_tools():
+            if isinstance(tool, SvcMedicalStatus):
+                decisions[tool.name] = False
+            else:
+                decisions[tool.name] = {
+                    "allowed_decisions": ["approve", "edit", "reject"],
+                    "description": _describe_call,
+                }
+        return decisions
 
 
-def _describe_call(tool_call: Any, *_: Any) -> str:
-    """What a person reads who approves a call; the middleware calls it within the run."""
+def _describe_call(tool_call: Mapping[str, Any], *_: Any) -> str:
+    """The text for the person who approves a call; the middleware calls it within the run."""
     case = configurable(ensure_config()).get(CASE_KEY)
     of_case = f" of case {case}" if case else ""
     return (

@@ -1,4 +1,4 @@
-"""The values of a request with their unit, source and age, for the one who reads the answer."""
+"""The values of a request with their unit, source and age, for the reader of the answer."""
 
 from __future__ import annotations
 
@@ -40,29 +40,35 @@ class SentValue:
     days: int | None = None
 
     def __str__(self) -> str:
-        value = "a picture" if self.name == "images" else self.value
-        parts = filter(None, (str(value), self.unit))
+        value = "a picture" if self.name == "images" else str(self.value)
+        parts = filter(None, (value, self.unit))
         return f"{self.name}: {' '.join(parts)} ({self.source})"
 
 
 def sent_values(
-    asked: Fields, record: Fields, names: Mapping[str, str], report: FhirReport | None
+    arguments: Fields,
+    record: Fields,
+    names: Mapping[str, str],
+    report: FhirReport | None,
 ) -> tuple[SentValue, ...]:
     """Every value of a request, those of the record last.
 
     Args:
-        asked: The arguments of the tool call.
+        arguments: Of the tool call.
         record: The record's values by their names on the wire.
         names: Which fields of the record the endpoint takes, and their names in the request.
-        report: What the record's import tells of each value.
+        report: What the record's import says of each value.
     """
-    of_record = {path for name, path in names.items() if name in record}
-    values = [
-        SentValue(name=name, value=value, unit=_unit_of(name), source="the tool call")
-        for path, group in asked.items()
-        for name, _, value in _leaves(path, group)
-        if path not in of_record  # it goes before what a model gives
-    ]
+    values: list[SentValue] = []
+    paths_of_record = {path for name, path in names.items() if name in record}
+    for path, argument in arguments.items():
+        if path in paths_of_record:  # the record goes before the model's arguments
+            continue
+        for name, _, value in _leaves(path, argument):
+            unit = _unit_of(name)
+            values.append(
+                SentValue(name=name, value=value, unit=unit, source="the tool call")
+            )
     lines = _lines_by_place(report)
     for field_name, path in names.items():
         for place, index, value in _leaves(field_name, record.get(field_name, ())):
@@ -71,7 +77,7 @@ def sent_values(
     return tuple(values)
 
 
-def _of_record(name: str, value: Any, line: FhirTaken | None) -> SentValue:
+def _of_record(name: str, value: object, line: FhirTaken | None) -> SentValue:
     if line is None:
         return SentValue(
             name=name, value=value, unit=_unit_of(name), source="the record"
@@ -83,7 +89,7 @@ def _of_record(name: str, value: Any, line: FhirTaken | None) -> SentValue:
     )
 
 
-def _leaves(path: str, value: Any) -> Iterator[tuple[str, int, Any]]:
+def _leaves(path: str, value: object) -> Iterator[tuple[str, int, object]]:
     """The values below a field, each with its path and its index among those of this path."""
     if isinstance(value, Mapping):
         for name, item in value.items():
@@ -99,14 +105,18 @@ def _unit_of(name: str) -> str:
     group, _, reading = name.partition(".")
     if group in _READINGS:
         return usual_unit(_READINGS[group].group, reading)
-    return "a" if name in {"patientAge", "patientContext.age"} else ""
+    if name in {"patientAge", "patientContext.age"}:
+        return "a"
+    return ""
 
 
 def _lines_by_place(report: FhirReport | None) -> dict[tuple[str, int], FhirTaken]:
     """The lines of a report by the name of their field on the wire and their index there."""
     lines: dict[tuple[str, int], FhirTaken] = {}
+    if report is None:
+        return lines
     counts: Counter[str] = Counter()
-    for line in report.taken if report else ():
+    for line in report.taken:
         place = _place_on_wire(line.field)
         lines[place, counts[place]] = line
         counts[place] += 1

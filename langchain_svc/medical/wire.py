@@ -1,7 +1,7 @@
 """The medical interface (medical API): its requests and its answers.
 
-The fields of three of its answers are "not shown", so none is looked for: `read_answer` tells all
-of a body under the service's own names, in its order.
+The documents do not show the fields of three of its answers, so the reader looks for none:
+`read_answer` shows all of a body under the service's own names, in its order.
 """
 
 from __future__ import annotations
@@ -19,8 +19,8 @@ PROTOCOLS_PATH = "/api/medical/clinic-protocols"
 CANCER_PATH = "/api/medical/cancer-diagnosis"
 
 Fields = Mapping[str, Any]
-# What of a patient's record each takes, by its name there and in the request. The record knows the
-# imaging type, and a model guesses.
+# The fields of a patient's record that each takes: their names there and in the request. The
+# imaging type is among them because the record knows it and a model guesses.
 OF_CHAT = {
     name: f"patientContext.{name}"
     for name in ("age", "sex", "medicalHistory", "currentMedications")
@@ -36,16 +36,18 @@ OF_CANCER = {
 
 
 def request_body(
-    given: Fields, record: Fields, names: Mapping[str, str]
+    arguments: Fields, record: Fields, names: Mapping[str, str]
 ) -> dict[str, Any]:
-    """A request: what was asked, and of the patient's record what it has fields for."""
-    body, added = (
-        dict(given),
-        {names[name]: record[name] for name in names if name in record},
-    )
-    for path, value in added.items():
+    """A request: the tool's arguments, and the values of the record that it has fields for."""
+    body = dict(arguments)
+    for name, path in names.items():
+        if name not in record:
+            continue
         outer, _, inner = path.partition(".")
-        body[outer] = {**body.get(outer, {}), inner: value} if inner else value
+        if inner:
+            body[outer] = {**body.get(outer, {}), inner: record[name]}
+        else:
+            body[outer] = record[name]
     return body
 
 
@@ -61,7 +63,7 @@ class MedicalAnswer:
 
 
 def read_answer(body: bytes) -> MedicalAnswer:
-    """All that an answer says: a text as it is, anything else as an outline.
+    """The whole of an answer: a text as it is, anything else as an outline.
 
     `{"response": "..."}` alone is a text too: the documents show that field of an answer. An answer
     beside an error is an answer, and its first line says that there is an error.
@@ -71,21 +73,26 @@ def read_answer(body: bytes) -> MedicalAnswer:
             nothing else, or holds nothing but null and empty texts, lists and objects.
     """
     raw = load_body(body)
-    # Numbers stay as they are written, and of two fields with one name none is lost.
-    written: Any = {"parse_float": str, "parse_int": str, "parse_constant": str}
     try:
-        told = json.loads(
-            body.decode("utf-8-sig"), object_pairs_hook=_Members, **written
+        # Numbers stay as the service wrote them, and two fields of one name both stay.
+        answer = json.loads(
+            body.decode("utf-8-sig"),
+            object_pairs_hook=_Members,
+            parse_float=str,
+            parse_int=str,
+            parse_constant=str,
         )
-        if isinstance(told, _Members) and [name for name, _ in told] == ["response"]:
-            told = told[0][1] if isinstance(told[0][1], str) else told
-        if not isinstance(raw, (str, list, dict)) or not _says_something(told):
+        if isinstance(answer, _Members) and len(answer) == 1:
+            name, value = answer[0]
+            if name == "response" and isinstance(value, str):
+                answer = value
+        if not isinstance(raw, (str, list, dict)) or not _says_something(answer):
             raise UnreadableError("it holds no answer")
         lines: list[str] = []
         if isinstance(raw, dict) and _reports_error(raw):
             _check_answer_beside(raw)
             lines.append(BESIDE_AN_ERROR)
-        _outline(told, lines)
+        _outline(answer, lines)
     except RecursionError:
         raise UnreadableError("its JSON is nested too deep") from None
     return MedicalAnswer(without_surrogates("\n".join(lines)), raw)
@@ -93,8 +100,8 @@ def read_answer(body: bytes) -> MedicalAnswer:
 
 BESIDE_AN_ERROR = "The service reports an error beside this"
 
-# What services write about a call or about its failure, in lower case and without "_". None of it
-# is about a patient.
+# Fields that services write about a call or its failure, in lower case and without "_". None of
+# them is about a patient.
 _OF_A_CALL = frozenset(
     {"code", "disclaimer", "id", "instance", "param", "path", "requestid", "retryafter", "status",
      "statuscode", "success", "time", "timestamp", "title", "traceid", "type"}
@@ -105,28 +112,33 @@ _LEAST_ERROR_STATUS = 400
 
 
 def _reports_error(raw: Fields) -> bool:
-    status = raw.get("status")
+    if raw.get("error") or raw.get("errors"):
+        return True
+    if str(raw.get("success")).strip().casefold() == "false":
+        return True
+    if _is_failure(raw.get("status")):
+        return True
+    # Web frameworks answer {"detail": "Not authenticated"}. A detail beside findings is a finding.
+    return _further_names(raw, _OF_A_CALL) == {"detail"}
+
+
+def _is_failure(status: object) -> bool:
     if isinstance(status, str):
-        failed = status.strip().casefold() in _FAILED
-    else:
-        failed = isinstance(status, (int, float)) and status >= _LEAST_ERROR_STATUS
-    unsuccessful = str(raw.get("success")).strip().casefold() == "false"
-    named = bool(raw.get("error") or raw.get("errors"))
-    # Web frameworks answer {"detail": "Not authenticated"}; beside findings it is one of them.
-    only_detail = _further_names(raw, _OF_A_CALL) == {"detail"}
-    return named or failed or unsuccessful or only_detail
+        return status.strip().casefold() in _FAILED
+    return isinstance(status, (int, float)) and status >= _LEAST_ERROR_STATUS
 
 
 def _check_answer_beside(raw: Fields) -> None:
+    """Refuse an error that has no answer beside it."""
     if not _further_names(raw, _OF_AN_ERROR):
         error = raw.get("error") or raw.get("errors") or raw.get("detail") or raw
         raise UnreadableError("it carries an error under a status of success", error)
 
 
-def _further_names(raw: Fields, known: frozenset[str]) -> set[str]:
-    """The fields that say something and are not among the known ones."""
+def _further_names(raw: Fields, ignored: frozenset[str]) -> set[str]:
+    """The names of the fields that say something, without the ignored ones."""
     names = {name for name, value in raw.items() if _says_something(value)}
-    return {name for name in names if name.replace("_", "").casefold() not in known}
+    return {name for name in names if name.replace("_", "").casefold() not in ignored}
 
 
 class _Members(list[Any]):
@@ -136,10 +148,10 @@ class _Members(list[Any]):
 _NO_ANSWER = frozenset({"success", "disclaimer"})
 
 
-def _says_something(value: Any) -> bool:
+def _says_something(value: object) -> bool:
     if isinstance(value, _Members):
         return any(
-            _says_something(held) for name, held in value if name not in _NO_ANSWER
+            _says_something(item) for name, item in value if name not in _NO_ANSWER
         )
     if isinstance(value, dict):
         return _says_something(_Members(value.items()))
@@ -148,40 +160,47 @@ def _says_something(value: Any) -> bool:
     return value is not None and str(value).strip() != ""
 
 
-def _outline(value: Any, lines: list[str], depth: int = 0) -> None:
-    indent, inner = ("  " * min(level, _DEEPEST_INDENT) for level in (depth, depth + 1))
+def _outline(value: object, lines: list[str], depth: int = 0) -> None:
+    """Add the lines of a value: an object's fields after their names, a list's items after "-"."""
+    indent = _indent(depth)
     if not isinstance(value, list) or not value:
         lines.append(indent + _leaf(value))
-        return
-    for item in value:
-        label, held = (
-            (f"{item[0]}:", item[1]) if isinstance(value, _Members) else ("-", item)
-        )
-        start = len(lines)
-        _outline(held, lines, depth + 1)
-        if label != "-" and isinstance(held, list) and held:
-            lines[start] = f"{indent}{label}\n{lines[start]}"
-        else:
-            lines[start] = f"{indent}{label} {lines[start].removeprefix(inner)}"
+    elif isinstance(value, _Members):
+        for name, item in value:
+            if isinstance(item, list) and item:
+                lines.append(f"{indent}{name}:")
+                _outline(item, lines, depth + 1)
+            else:
+                lines.append(f"{indent}{name}: {_leaf(item)}")
+    else:
+        for item in value:
+            start = len(lines)
+            _outline(item, lines, depth + 1)
+            first_line = lines[start].removeprefix(_indent(depth + 1))
+            lines[start] = f"{indent}- {first_line}"
 
 
-def _leaf(value: Any) -> str:
+def _indent(depth: int) -> str:
+    return "  " * min(depth, _DEEPEST_INDENT)
+
+
+def _leaf(value: object) -> str:
     if isinstance(value, str) and value:
-        return _BASE64.sub(_without_files, value)
-    return "{}" if isinstance(value, _Members) else json.dumps(value)
+        return _BASE64.sub(_without_file, value)
+    if isinstance(value, _Members):
+        return "{}"
+    return json.dumps(value)
 
 
 _DEEPEST_INDENT = 12
 _BASE64 = re.compile(r"[A-Za-z0-9+/_-]{60,}(?:\r?\n[A-Za-z0-9+/_-]{60,})*={0,2}")
-_MOST = 1_000  # characters of base64 that are told
+_MOST = 1_000  # characters of base64 that an answer shows
 
 
-def _without_files(found: re.Match[str]) -> str:
+def _without_file(match: re.Match[str]) -> str:
     """A note in place of a file; not of a long word or a sequence of bases, which lack letters."""
-    text = found[0]
+    text = match[0]
     is_file = all(re.search(letters, text) for letters in ("[A-Z]", "[a-z]", "[0-9]"))
-    return (
-        f"[{len(text):,} characters of base64]"
-        if is_file and len(text) > _MOST
-        else text
-    )
+    if is_file and len(text) > _MOST:
+        return f"[{len(text):,} characters of base64]"
+    return text
