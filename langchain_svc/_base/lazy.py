@@ -7,76 +7,77 @@ import sys
 import threading
 from collections.abc import Callable, Mapping
 from importlib import import_module
-from types import MappingProxyType
-from typing import Any
+from types import MappingProxyType, ModuleType
 
-# Held while a module is imported late: a fork waits, since no thread of its child would end that.
+# Held while a module is imported late. A fork waits for it: no thread of the child would ever
+# finish an import that a thread of the parent has begun.
 _IMPORTING = threading.RLock()
-_PATIENCE = 10.0  # seconds, in case that what is imported waits for who forks
+# Seconds that a fork waits, in case the imported module itself waits for the forking thread.
+_PATIENCE = 10.0
+
+WINGS: dict[str, str] = {}
+"""Modules that the core asks by a protocol and does not import. The package's face names them."""
 
 
 def lazy(
     package: str,
     homes: Mapping[str, str],
     elsewhere: Mapping[str, str] = MappingProxyType({}),
-) -> Callable[[str], Any]:
-    """The `__getattr__` of a package: each module, with the names that come from it.
+) -> Callable[[str], object]:
+    """The `__getattr__` of a package: it imports a module when one of its names is first used.
 
-    `elsewhere` has names that users of other packages expect, and what to say of each.
+    Args:
+        package: The name of the package.
+        homes: The names that come from each module, separated by spaces.
+        elsewhere: Names that users of other packages expect, with the hint for each.
     """
-    modules = {
-        name: module for module, names in homes.items() for name in names.split()
-    }
+    modules: dict[str, str] = {}
+    for module, names in homes.items():
+        modules.update(dict.fromkeys(names.split(), module))
 
-    def find(name: str) -> Any:
+    def find(name: str) -> object:
         if name not in modules:
-            if near := elsewhere.get(name) or _near(name, modules):
+            if hint := elsewhere.get(name) or _spelling_hint(name, modules):
                 # Not an AttributeError: `from package import name` would hide its text.
-                raise ImportError(f"{package} has no {name!r}: {near}", name=package)
+                raise ImportError(f"{package} has no {name!r}: {hint}", name=package)
             raise AttributeError(f"module {package!r} has no attribute {name!r}")
-        value = getattr(_imported(f".{modules[name]}", package), name)
+        value: object = getattr(import_late(f".{modules[name]}", package), name)
         setattr(sys.modules[package], name, value)
         return value
 
     return find
 
 
-def _imported(name: str, package: str | None = None) -> Any:
+def import_late(name: str, package: str | None = None) -> ModuleType:
+    """Import a module in the middle of other work; a fork waits until it is imported."""
     with _IMPORTING:
         return import_module(name, package)
 
 
 def forks_wait_for_imports() -> None:
-    """Called once `logging` is there: the hook of a lock that imports need must run after ours."""
-    held: list[bool] = []
+    """Make forks wait until no thread imports a module late.
 
-    def go_on() -> None:
-        if held.pop():
+    The caller has imported `logging` before: its hook takes a lock that imports need, and hooks
+    that were registered last run first.
+    """
+    acquired: list[bool] = []
+
+    def release() -> None:
+        if acquired.pop():
             _IMPORTING.release()
 
     if hasattr(os, "register_at_fork"):  # not on Windows, which has no forks
         os.register_at_fork(
-            before=lambda: held.append(_IMPORTING.acquire(timeout=_PATIENCE)),
-            after_in_parent=go_on,
-            after_in_child=go_on,
+            before=lambda: acquired.append(_IMPORTING.acquire(timeout=_PATIENCE)),
+            after_in_parent=release,
+            after_in_child=release,
         )
 
 
-def _near(name: str, known: Mapping[str, str]) -> str:
+def _spelling_hint(name: str, names: Mapping[str, str]) -> str:
+    if not name[:1].isupper():
+        return ""
     import difflib  # noqa: PLC0415  # 13 ms, which only a misspelt name costs
 
-    near = difflib.get_close_matches(name, known, 1, 0.85) if name[:1].isupper() else []
-    return f"did you mean {near[0]!r}?" if near else ""
-
-
-_WINGS: dict[str, str] = {}
-
-
-def name_wings(**homes: str) -> None:
-    """Says where the wings are that the core asks by a protocol, and that it does not import."""
-    _WINGS.update(homes)
-
-
-def wing(name: str) -> Any:
-    """A wing, imported when it is first asked for."""
-    return _imported(_WINGS[name])
+    matches = difflib.get_close_matches(name, names, 1, 0.85)
+    return f"did you mean {matches[0]!r}?" if matches else ""

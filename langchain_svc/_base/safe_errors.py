@@ -1,7 +1,7 @@
-"""Constructors whose failure does not show what they were given.
+"""Constructors whose errors do not show their arguments.
 
-Among what a constructor gets are keys and patients' records. Pydantic's error keeps every input
-for `errors()`, and the frames of its traceback have them as variables, which some tools print.
+Constructors receive keys and patients' records. Pydantic's error keeps every input for `errors()`,
+and the frames of its traceback hold them as variables, which some tools print.
 """
 
 from __future__ import annotations
@@ -9,73 +9,74 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, TypeVar
 
-from pydantic import ValidationError
+from pydantic import BaseModel, ValidationError
 from pydantic_core import InitErrorDetails, PydanticCustomError
 
 Kind = TypeVar("Kind", bound="type[Any]")
 
 
 def safe_constructor(kind: Kind) -> Kind:
-    """Gives a class of pydantic's, and those made of it, such a constructor.
+    """Gives a pydantic class and its subclasses a constructor that keeps its arguments to itself.
 
     Raises:
         ValidationError: Pydantic's, with every problem but without inputs and inner frames.
     """
-    above: type[Any] = kind
+    base: type[Any] = kind
 
-    def __init__(self: Any, /, *args: Any, **words: Any) -> None:  # noqa: N807  # it is one
+    def __init__(self: BaseModel, /, *args: object, **values: object) -> None:  # noqa: N807  # it is one
         if args:
             name = type(self).__name__
             fields = type(self).model_fields
-            word = next(one for one in ("model", "api_key", *fields) if one in fields)
-            raise TypeError(
-                f"{name} takes its settings by name, as in {name}({word}=...)"
+            example = next(
+                field for field in ("model", "api_key", *fields) if field in fields
             )
-        failed = _failure(super(above, self).__init__, words)
-        if failed is not None:
-            del self  # half made, it would be shown with what is wrong about it
-            raise failed
+            raise TypeError(
+                f"{name} takes its settings by name, as in {name}({example}=...)"
+            )
+        error = _validation_error(super(base, self).__init__, values)
+        if error is not None:
+            # A traceback would show the half-made object with its invalid values.
+            del self
+            raise error
 
     kind.__init__ = __init__
     return kind
 
 
-def _failure(
-    make: Callable[..., None], words: dict[str, Any]
+def _validation_error(
+    constructor: Callable[..., None], values: dict[str, object]
 ) -> ValidationError | None:
-    """What went wrong with `make(**words)`; afterwards `words` is empty."""
+    """The error of `constructor(**values)`, without inputs; it empties `values`."""
     try:
-        make(**words)
+        constructor(**values)
     except ValidationError as error:
         return _without_inputs(error)
     finally:
-        words.clear()
+        values.clear()
     return None
 
 
 def _without_inputs(error: ValidationError) -> ValidationError:
-    found = error.errors(include_url=False, include_context=False, include_input=False)
-    return ValidationError.from_exception_data(
-        error.title,
-        [
-            InitErrorDetails(
-                type=PydanticCustomError(one["type"], "{said}", {"said": one["msg"]}),
-                loc=one["loc"],
-                input=None,
-            )
-            for one in found
-        ],
-        hide_input=True,
-    )
+    problems: list[InitErrorDetails] = []
+    for problem in error.errors(
+        include_url=False, include_context=False, include_input=False
+    ):
+        # The text is a value of the template: braces in it stay as they are.
+        text = {"text": problem["msg"]}
+        kind = PydanticCustomError(problem["type"], "{text}", text)
+        problems.append(InitErrorDetails(type=kind, loc=problem["loc"], input=None))
+    return ValidationError.from_exception_data(error.title, problems, hide_input=True)
 
 
 def safe_repr(value: object) -> str:
-    """A value as an error may show it: short, and only the type of what may hold anything."""
+    """A value as an error may show it: short, and of containers and objects only the type."""
     if value is None or isinstance(value, (bool, int, float)):
-        return repr(value)[:40]
-    if isinstance(value, str):
-        return repr(value if len(value) <= _SHOWN else value[:_SHOWN] + "...")
-    return f"a {type(value).__name__}"
+        return repr(value)[:_LONGEST]
+    if not isinstance(value, str):
+        return f"a {type(value).__name__}"
+    if len(value) > _LONGEST:
+        value = value[:_LONGEST] + "..."
+    return repr(value)
 
 
-_SHOWN = 40
+_LONGEST = 40  # characters of a value

@@ -1,7 +1,7 @@
-"""Counts tokens without asking anybody.
+"""Counts tokens without the network.
 
-The service's tokenizer is not documented. tiktoken's encoding gives the estimate where its file is
-on the machine, since tiktoken would download it, and else a rule on characters.
+The service's tokenizer is not documented. The estimate comes from tiktoken's encoding if its file
+is on this machine, and from a rule on characters if not: tiktoken would download the file.
 """
 
 from __future__ import annotations
@@ -44,20 +44,22 @@ def _load(folder: str) -> tiktoken.Encoding | None:
 
     try:
         return tiktoken.get_encoding(_ENCODING)
-    except Exception:  # noqa: BLE001  # a damaged file makes tiktoken download, which fails its own ways
+    except Exception:  # noqa: BLE001  # a damaged file makes tiktoken download, which fails in many ways
         return None
 
 
 def estimate_tokens(text: str) -> int:
     """Tokens by the rule on characters; deterministic everywhere."""
-    ascii_ = len(text) if text.isascii() else len(text.encode("ascii", "ignore"))
-    others = len(text) - ascii_
-    return math.ceil(ascii_ / _ASCII_A_TOKEN + others / _OTHERS_A_TOKEN)
+    ascii_count = len(text)
+    if not text.isascii():
+        ascii_count = len(text.encode("ascii", "ignore"))
+    other_count = len(text) - ascii_count
+    return math.ceil(ascii_count / _ASCII_A_TOKEN + other_count / _OTHERS_A_TOKEN)
 
 
 def count_tokens(text: str) -> int:
-    """Tokens by tiktoken where it can be asked, else by the rule on characters."""
-    known = encoding()
-    if known is None:
+    """Tokens by tiktoken's encoding if it is there, else by the rule on characters."""
+    tokenizer = encoding()
+    if tokenizer is None:
         return estimate_tokens(text)
-    return len(known.encode(text, disallowed_special=()))
+    return len(tokenizer.encode(text, disallowed_special=()))

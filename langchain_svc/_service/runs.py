@@ -12,7 +12,7 @@ from collections.abc import Callable
 from functools import wraps
 from typing import Any, Literal, Protocol, TypeVar
 
-from .._base.lazy import wing
+from .._base.lazy import WINGS, import_late
 from ..errors import SvcRequestError
 
 Privacy = Literal["phi"] | None
@@ -37,8 +37,7 @@ class PrivateRuns(Protocol):
 
 
 def _private_runs() -> PrivateRuns:
-    found: PrivateRuns = wing("privacy")
-    return found
+    return import_late(WINGS["privacy"])
 
 
 # The methods of models and tools that are given texts, and those that make another runnable.
