@@ -14,7 +14,7 @@ from types import FrameType
 from typing import Any
 
 from langchain_svc._calls.parse import StreamParser, parse_calls
-from langchain_svc._http.http1 import AnswerReader
+from langchain_svc._http.http1 import ResponseDecoder
 from langchain_svc._json.answer import SchemaMismatch, read_answer
 from langchain_svc._json.lenient import read_json
 from langchain_svc._json.partial import PartialObject
@@ -125,7 +125,7 @@ def _decode(body: bytes, label: str, step: int) -> None:
 
 
 def _read(answer: bytes, step: int) -> None:
-    reader = AnswerReader()
-    reader.begin()
+    reader = ResponseDecoder()
+    reader.start_response()
     for at in range(0, len(answer), step):
-        reader.feed(answer[at : at + step])
+        reader.decode(answer[at : at + step])

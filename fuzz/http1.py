@@ -16,7 +16,7 @@ import h11
 import trustme
 
 from langchain_svc._http.base import BaseConnection, Origin
-from langchain_svc._http.http1 import AnswerReader, BadAnswerError
+from langchain_svc._http.http1 import BadAnswerError, ResponseDecoder
 
 from .draw import Draw, cut_bytes
 
@@ -116,7 +116,7 @@ def records(data: bytes) -> None:
     sent = (_ANSWER if sound else draw.one_of(STARTS)).encode()
     sent += b"" if sound else draw.body(HTTP1_PIECES, 500)
     line, server, going = _secured()
-    line.answer.begin()
+    line.response.start_response()
     for part in cut_bytes(sent, how):
         server.write(part)
     wire = going.read()
@@ -125,8 +125,8 @@ def records(data: bytes) -> None:
         forged = going.read()
         wire += forged[: 1 + cut % (len(forged) - 1)]
     outside = _ours([sent], closed=False)
-    body = b"".join(line.feed(part) for part in cut_bytes(wire, cut + 2))
-    reader = line.answer
+    body = b"".join(line.decode(part) for part in cut_bytes(wire, cut + 2))
+    reader = line.response
     assert body == outside.body, "another body inside TLS"
     assert reader.done == outside.done, "another end inside TLS"
     assert line.reusable == (outside.reusable and not behind), (
@@ -156,7 +156,7 @@ def _secured() -> tuple[BaseConnection, ssl.SSLObject, ssl.MemoryBIO]:
         came.write(line.outgoing(b""))
         with suppress(ssl.SSLWantReadError):
             server.do_handshake()
-        line.shake(going.read())
+        line.continue_handshake(going.read())
     came.write(line.outgoing(b""))
     server.do_handshake()
     return line, server, going
@@ -169,12 +169,12 @@ def _plain(headers: list[tuple[bytes, bytes]]) -> list[tuple[bytes, bytes]]:
 
 
 def _ours(parts: list[bytes], *, closed: bool) -> _Said:
-    reader, said = AnswerReader(), _Said()
-    reader.begin()
+    reader, said = ResponseDecoder(), _Said()
+    reader.start_response()
     for part in parts:
-        said.body += reader.feed(part)
+        said.body += reader.decode(part)
     if closed:
-        reader.end()
+        reader.close()
     try:
         reader.check()
     except BadAnswerError as error:

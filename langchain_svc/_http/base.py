@@ -1,4 +1,4 @@
-"""One connection without its I/O: TLS, and the answers inside it.
+"""One connection without its I/O: TLS, and the responses inside it.
 
 A blocking connection and one on an event loop use the same.
 """
@@ -10,66 +10,72 @@ import socket
 import ssl
 from typing import NamedTuple
 
-from .http1 import AnswerReader
+from .http1 import ResponseDecoder
 
 _DECRYPTED = 64 * 1024
-_HEAD = (
-    5  # bytes before each record (RFC 8446, section 5.1); the last two are its length
-)
+# Bytes before each TLS record (RFC 8446, section 5.1); the last two are the record's length.
+_HEADER = 5
 
 
 class Tls:
-    """Encrypts what is sent and decrypts what came: `handshake` first, until it is `ready`."""
+    """Encrypts what is sent and decrypts what arrives: `handshake` first, until it is `ready`."""
 
     def __init__(self, context: ssl.SSLContext, host: str) -> None:
-        self._came, self._going = ssl.MemoryBIO(), ssl.MemoryBIO()
-        self._object = context.wrap_bio(self._came, self._going, server_hostname=host)
-        self.ready = self.closed = (
-            False  # closed: the other side has said that nothing follows
+        self._incoming = ssl.MemoryBIO()
+        self._outgoing = ssl.MemoryBIO()
+        self._object = context.wrap_bio(
+            self._incoming, self._outgoing, server_hostname=host
         )
-        self._head, self._owed = b"", 0  # of the record that is under way
+        self.ready = False
+        self.closed = False  # the other side has announced that nothing follows
+        # Of the record that is under way: its header, if only a part of that is here, or the
+        # number of bytes that are still to come.
+        self._partial_header = b""
+        self._missing_bytes = 0
 
     def handshake(self, data: bytes) -> bytes:
-        """What is to be sent next, in answer to what came.
+        """The bytes to send next, in answer to the data.
 
         Raises:
             ssl.SSLError: The other side cannot prove who it is, or speaks no TLS that we accept.
         """
-        self._take(data)
+        self._receive(data)
         try:
             self._object.do_handshake()
             self.ready = True
         except ssl.SSLWantReadError:
             pass
-        return self._going.read()
+        return self._outgoing.read()
 
-    def _take(self, data: bytes) -> None:
-        self._came.write(data)
-        # OpenSSL does not tell of a record that has come in part.
-        data, end = self._head + data, self._owed
-        while end + _HEAD <= len(data):
-            end += _HEAD + int.from_bytes(data[end + 3 : end + _HEAD], "big")
-        self._head, self._owed = data[end:], max(0, end - len(data))
+    def _receive(self, data: bytes) -> None:
+        self._incoming.write(data)
+        # OpenSSL does not tell whether a part of a record is here, so we follow their lengths.
+        data = self._partial_header + data
+        end = self._missing_bytes
+        while end + _HEADER <= len(data):
+            end += _HEADER + int.from_bytes(data[end + 3 : end + _HEADER], "big")
+        self._partial_header = data[end:]
+        self._missing_bytes = max(0, end - len(data))
 
     @property
     def whole(self) -> bool:
-        """Whether nothing came of a further record, which would be the beginning of an answer."""
-        return not self._owed and not self._head
+        """Whether no part of a further record is here, which would begin another response."""
+        return not self._missing_bytes and not self._partial_header
 
     def encrypt(self, data: bytes) -> bytes:
-        """What is to be sent instead of the data, and for TLS itself, as after a change of keys."""
+        """The bytes to send for the data, and for TLS itself, as after a change of keys."""
         view = memoryview(data)
         while view:
             view = view[self._object.write(view) :]
-        return self._going.read()
+        return self._outgoing.read()
 
     def decrypt(self, data: bytes) -> bytes:
-        """What the data says.
+        """The text of the data.
 
         Raises:
-            ssl.SSLError: The other side gave up, or what came is not what it sent.
+            ssl.SSLError: The other side gave up, or the data is not what it sent.
         """
-        self._take(data)
+        self._receive(data)
         parts: list[bytes] = []
         try:
             while part := self._object.read(_DECRYPTED):
@@ -78,13 +84,14 @@ class Tls:
         except ssl.SSLWantReadError:
             pass
         except ssl.SSLError:
-            if not parts:  # else what came before it counts; the next call raises
+            # The parts before the error count; the next call raises it again.
+            if not parts:
                 raise
-        return parts[0] if len(parts) == 1 else b"".join(parts)
+        return b"".join(parts)
 
 
 class Origin(NamedTuple):
-    """What is connected to; with a context over TLS."""
+    """The host and port to connect to; with a context over TLS."""
 
     host: str
     port: int
@@ -92,25 +99,28 @@ class Origin(NamedTuple):
 
 
 class BaseConnection:
-    """What both kinds of connections are: `shake` until `ready`, then one answer after another."""
+    """What both kinds of connections share: a handshake until `ready`, then the responses."""
 
     _socket: socket.socket
 
     def __init__(self, origin: Origin) -> None:
-        self.answer = AnswerReader()
+        self.response = ResponseDecoder()
         self.idle_since = 0.0
-        self._first = b""  # of the body, which came with the head
-        self._tls = None if origin.tls is None else Tls(origin.tls, origin.host)
-        # The handshake's last part is sent with the first request; a packet is saved.
-        self._unsent = b"" if self._tls is None else self._tls.handshake(b"")
+        self._body_start = b""  # the part of the body that came with the head
+        self._tls: Tls | None = None
+        self._unsent = b""
+        if origin.tls is not None:
+            self._tls = Tls(origin.tls, origin.host)
+            # The handshake's last part is sent with the first request, which saves a packet.
+            self._unsent = self._tls.handshake(b"")
 
     @property
     def ready(self) -> bool:
         """Whether requests may be sent."""
         return self._tls is None or self._tls.ready
 
-    def shake(self, data: bytes) -> None:
-        """Go on with the handshake, with what came.
+    def continue_handshake(self, data: bytes) -> None:
+        """Go on with the handshake by what the other side has sent.
 
         Raises:
             ssl.SSLError: It failed.
@@ -122,40 +132,42 @@ class BaseConnection:
         self._unsent = self._tls.handshake(data)
 
     def outgoing(self, data: bytes) -> bytes:
-        """What is sent for some data, and for what TLS has to say before it."""
+        """The bytes to send for some data, and for what TLS has to send before it."""
         if self._tls is not None:
-            data, self._unsent = self._unsent + self._tls.encrypt(data), b""
+            data = self._unsent + self._tls.encrypt(data)
+            self._unsent = b""
         return data
 
-    def feed(self, data: bytes) -> bytes:
-        """What the data adds to the body of the answer."""
+    def decode(self, data: bytes) -> bytes:
+        """The part of the response's body in the data."""
         if self._tls is None:
-            return self.answer.feed(data)
-        body = self.answer.feed(self._tls.decrypt(data))
+            return self.response.decode(data)
+        body = self.response.decode(self._tls.decrypt(data))
         if self._tls.closed:
-            self.answer.end()
+            self.response.close()
         return body
 
-    def hear(self, data: bytes) -> bytes:
-        """The same of what was read; nothing is the end, unless TLS did not announce it."""
+    def decode_received(self, data: bytes) -> bytes:
+        """The same for data from the socket, where no data is the end of the connection."""
         if data:
-            return self.feed(data)
-        cut = self._tls is not None and not self._tls.closed  # RFC 9112, section 9.8
-        self.answer.end(cut=cut)
+            return self.decode(data)
+        # An end that TLS has not announced may be an attacker's (RFC 9112, section 9.8).
+        cut = self._tls is not None and not self._tls.closed
+        self.response.close(cut=cut)
         return b""
 
     @property
     def reusable(self) -> bool:
-        """Whether the answer ended as one after which another may come, and nothing behind it."""
-        return self.answer.reusable and (self._tls is None or self._tls.whole)
+        """Whether the response ended so that another may follow, and no byte came behind it."""
+        return self.response.reusable and (self._tls is None or self._tls.whole)
 
     @property
     def usable(self) -> bool:
-        """Whether another request may be sent: nothing came, not even the end."""
+        """Whether another request may be sent: the socket has no data, and no end either."""
         if not self.reusable:
             return False
         if not hasattr(select, "poll"):  # Windows
             return not select.select([self._socket], [], [], 0)[0]
-        poll = select.poll()  # a descriptor above 1,023 is more than select takes
+        poll = select.poll()  # select refuses descriptors above 1,023
         poll.register(self._socket.fileno(), select.POLLIN)
         return not poll.poll(0)

@@ -1,12 +1,12 @@
 """Owns connections: a pool for threads, and one for each event loop.
 
 Objects that use one key at one origin by one proxy share their pools, which close when the last
-of them is closed or collected. What a pool belongs to may end without telling us:
+of them is closed or collected. The owner of a pool may end without telling us:
 
-- An event loop. Each loop's pools are held by an asynchronous generator that was started on it.
-  When `asyncio.run` ends it closes such generators, and when the owner is collected the loop's own
-  hook does; either way the generator's `finally` closes the pools on the right loop. A loop that is
-  closed by hand without that courtesy is noticed at the next use.
+- An event loop. An asynchronous generator that was started on a loop keeps the loop's pools.
+  `asyncio.run` closes such generators at its end, and the loop's own hook closes them when their
+  owner is collected; either way the generator's `finally` closes the pools on the right loop. A
+  loop that was closed by hand, without that courtesy, is noticed at the next use.
 - The process. A forked child puts aside what it shares with the parent, unclosed, and begins anew.
 """
 
@@ -21,7 +21,7 @@ from collections.abc import AsyncGenerator
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
-from typing import Any, TypeVar
+from typing import TypeVar
 from urllib.parse import urlsplit
 from urllib.request import getproxies, proxy_bypass
 
@@ -34,58 +34,62 @@ from ..errors import SvcRequestError
 from .base import Origin
 from .pools import AsyncPool, Pool
 
-# What a forked child inherited. Collecting it would close sockets that the parent still uses.
-_INHERITED: list[Any] = []
+# The pools that a forked child inherited. Collecting them would close sockets that the parent still
+# uses.
+_INHERITED: list[object] = []
 _T = TypeVar("_T", httpx.HTTPTransport, httpx.AsyncHTTPTransport)
 
 
 def new_transport(kind: type[_T], pool: type[Pool | AsyncPool], key: PoolKey) -> _T:
     """A transport of httpx's on our connections, or through a proxy on httpx's own."""
     if key.proxy is None:
-        made = kind.__new__(kind)
-        made._pool = pool(_origin(key.url), _most(key))  # type: ignore[assignment]  # all that httpx asks of one  # noqa: SLF001
-        return made
-    # Without a context httpx checks a proxy against certificates of its own choice.
-    context = _verifying() if key.proxy.startswith("https:") else None
-    limits = httpx.Limits(max_connections=_most(key))
-    way = httpx.Proxy(key.proxy, ssl_context=context)
-    return kind(verify=_verifying(), proxy=way, limits=limits)
+        transport = kind.__new__(kind)
+        transport._pool = pool(_origin(key.url), _connection_limit(key))  # type: ignore[assignment]  # it has all that httpx calls  # noqa: SLF001
+        return transport
+    context = None
+    if key.proxy.startswith("https:"):
+        # Without a context httpx checks the proxy against certificates of its own choice.
+        context = _tls_context()
+    limits = httpx.Limits(max_connections=_connection_limit(key))
+    proxy = httpx.Proxy(key.proxy, ssl_context=context)
+    return kind(verify=_tls_context(), proxy=proxy, limits=limits)
 
 
-def _most(key: PoolKey) -> int:
-    """How many connections: half of the files that the process may open are for others."""
+def _connection_limit(key: PoolKey) -> int:
+    """The key's limit, but at most half of the files that the process may open."""
     if sys.platform == "win32":
         return key.most
     import resource  # noqa: PLC0415  # Windows has none
 
     files, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
-    return max(1, min(key.most, files // 2)) if files > 0 else key.most
+    if files <= 0:  # no limit
+        return key.most
+    return max(1, min(key.most, files // 2))
 
 
 def _origin(url: str) -> Origin:
     parts = httpx.URL(url)
-    secure = parts.scheme == "https"
-    port = parts.port or (443 if secure else 80)
-    return Origin(
-        parts.raw_host.decode("ascii"), port, _verifying() if secure else None
-    )
+    host = parts.raw_host.decode("ascii")
+    if parts.scheme == "https":
+        return Origin(host, parts.port or 443, _tls_context())
+    return Origin(host, parts.port or 80, None)
 
 
 @lru_cache(maxsize=1)
-def _verifying() -> ssl.SSLContext:
+def _tls_context() -> ssl.SSLContext:
     """One context for the process: loading the certificates takes 40 ms."""
     try:
         context = httpx.create_ssl_context()
     except OSError as error:  # an ssl.SSLError is one
-        named = (
-            name for name in ("SSL_CERT_FILE", "SSL_CERT_DIR") if os.environ.get(name)
-        )
-        reason = (
-            error.strerror if isinstance(error, FileNotFoundError) else "none are in it"
-        )
+        source = "certifi"
+        for variable in ("SSL_CERT_DIR", "SSL_CERT_FILE"):  # the latter wins
+            if os.environ.get(variable):
+                source = variable
+        reason = "none are in it"
+        if isinstance(error, FileNotFoundError):
+            reason = str(error.strerror)
         raise SvcRequestError(
-            f"The certificates that {next(named, 'certifi')} names cannot be read: {reason}. "
-            "Nothing was sent"
+            f"The certificates that {source} names cannot be read: {reason}. Nothing was sent"
         ) from None
     context.set_alpn_protocols(["http/1.1"])
     context.hostname_checks_common_name = False  # RFC 9110, section 4.3.4
@@ -93,19 +97,21 @@ def _verifying() -> ssl.SSLContext:
 
 
 def proxy_for(url: str, proxy: str | None = None) -> str | None:
-    """The proxy to use: the given one, else the environment's, and none for loopback."""
+    """The proxy to use: the argument, else the environment's, and none for loopback."""
     parts = urlsplit(url)
     host = parts.hostname or ""
     if proxy is not None or is_loopback(host):
         return proxy
     if proxy_bypass(parts.netloc):
         return None
-    known = getproxies()
-    found = known.get(parts.scheme) or known.get("all")
-    if not found:
+    proxies = getproxies()
+    proxy = proxies.get(parts.scheme) or proxies.get("all")
+    if not proxy:
         return None
+    if "://" not in proxy:
+        proxy = f"http://{proxy}"
     try:
-        return check_proxy(found if "://" in found else f"http://{found}")
+        return check_proxy(proxy)
     except ValueError as error:
         raise SvcRequestError(
             f"The environment's proxy cannot be used: {error}. Fix {parts.scheme.upper()}_PROXY "
@@ -115,7 +121,7 @@ def proxy_for(url: str, proxy: str | None = None) -> str | None:
 
 @dataclass(frozen=True)
 class PoolKey:
-    """What a pool is made for: where it leads, by which proxy, and for whom."""
+    """Where a pool leads, by which proxy, and for whose key."""
 
     url: str
     proxy: str | None = field(default=None, repr=False)
@@ -130,13 +136,16 @@ class Connections:
         self.key = key
         self._pools: _Pools | None = None
 
-    def _here(self) -> _Pools:
-        process, pools = os.getpid(), self._pools
+    def _pools_here(self) -> _Pools:
+        """The pools of this process: a forked child makes its own."""
+        process = os.getpid()
+        pools = self._pools
         if pools is None or pools.process != process:
             key = replace(self.key, proxy=proxy_for(self.key.url, self.key.proxy))
-            with _joining:
+            with _shared_lock:
                 pools = _SHARED.get((process, key)) or _Pools(process, key)
-                self._pools = _SHARED[process, key] = pools
+                _SHARED[process, key] = pools
+                self._pools = pools
         return pools
 
     @property
@@ -146,11 +155,11 @@ class Connections:
 
     def transport(self) -> httpx.BaseTransport:
         """The pool for blocking calls."""
-        return self._here().blocking
+        return self._pools_here().blocking
 
     async def async_transport(self) -> httpx.AsyncHTTPTransport:
         """The pool of the running event loop."""
-        return await self._here().on_loop()
+        return await self._pools_here().on_loop()
 
     def close(self) -> None:
         """Give up this share. The next call takes a new one."""
@@ -161,7 +170,8 @@ class Connections:
         self.close()
         await asyncio.sleep(0)  # in which the event loop begins to close them
         loop = asyncio.get_running_loop()
-        if closing := [task for task in list(_CLOSING) if task.get_loop() is loop]:
+        closing = [task for task in list(_CLOSING) if task.get_loop() is loop]
+        if closing:
             await asyncio.wait(closing)
 
 
@@ -169,7 +179,8 @@ class _Pools:
     """The pools of a key in one process. They are closed when no object refers to them any more."""
 
     def __init__(self, process: int, key: PoolKey) -> None:
-        self.process, self.key = process, key
+        self.process = process
+        self.key = key
         self.blocking = new_transport(httpx.HTTPTransport, Pool, key)
         self.loops: _Loops = {}
         weakref.finalize(self, _close, process, self.blocking, self.loops)
@@ -177,20 +188,28 @@ class _Pools:
     async def on_loop(self) -> httpx.AsyncHTTPTransport:
         """The pool of the running event loop."""
         loop = asyncio.get_running_loop()
-        held = self.loops.get(loop)
-        if held is None:
-            transport = new_transport(httpx.AsyncHTTPTransport, AsyncPool, self.key)
-            held = self.loops[loop] = (transport, _keep(transport, self.loops))
-            await held[1].__anext__()  # from here on the loop knows the generator
-            for other in [other for other in list(self.loops) if other.is_closed()]:
-                (gone, _) = self.loops.pop(other)
-                pool: object = gone._pool  # noqa: SLF001  # what was put there is not httpcore's
+        if loop in self.loops:
+            transport, _ = self.loops[loop]
+            return transport
+        transport = new_transport(httpx.AsyncHTTPTransport, AsyncPool, self.key)
+        keeper = _keep(transport, self.loops)
+        self.loops[loop] = (transport, keeper)
+        await (
+            keeper.__anext__()
+        )  # from here on the loop closes the generator at its end
+        self._close_pools_of_closed_loops()
+        return transport
+
+    def _close_pools_of_closed_loops(self) -> None:
+        for loop in list(self.loops):
+            if loop.is_closed():
+                transport, _ = self.loops.pop(loop)
+                pool: object = transport._pool  # noqa: SLF001  # `new_transport` put ours there
                 if isinstance(pool, AsyncPool):
                     pool.close()
-        return held[0]
 
 
-_joining = new_lock()
+_shared_lock = new_lock()
 _SHARED: weakref.WeakValueDictionary[tuple[int, PoolKey], _Pools] = (
     weakref.WeakValueDictionary()
 )
@@ -223,6 +242,7 @@ _CLOSING: set[asyncio.Future[None]] = set()
 async def _keep(
     transport: httpx.AsyncHTTPTransport, loops: _Loops
 ) -> AsyncGenerator[None, None]:
+    """Wait on a loop for its end, and close the transport then; see the top."""
     try:
         yield
     finally:

@@ -8,21 +8,21 @@ from dataclasses import dataclass
 
 FOREVER = math.inf
 TIMEOUTS = "svc_timeouts"
-"""The extension of httpx's requests in which they travel."""
+"""The extension of httpx's requests that carries them."""
 
 
 @dataclass
 class Timeouts:
     """Seconds to wait for the next byte, and never past `until` (`time.monotonic`).
 
-    The first alone a peer could stretch for ever with one byte a second.
+    With the first alone, a peer could stretch a call for ever by one byte a second.
     """
 
     idle: float
     until: float = FOREVER
 
-    def left(self) -> float | None:
-        """Seconds that the next wait may take; None for no bound.
+    def remaining(self) -> float | None:
+        """Seconds that the next wait may take; None where it has no bound.
 
         Raises:
             TimeoutError: Time is up.
@@ -30,4 +30,6 @@ class Timeouts:
         wait = min(self.idle, self.until - time.monotonic())
         if wait <= 0:
             raise TimeoutError
-        return None if wait == FOREVER else wait
+        if wait == FOREVER:
+            return None
+        return wait

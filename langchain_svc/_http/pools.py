@@ -1,7 +1,7 @@
 """Pools of connections to one host, in the place of httpcore's under httpx's transports.
 
-httpx gives them its requests and makes its responses of what they return, so that whatever stands
-at httpx's transports (recorders of cassettes, tests) sees every request.
+httpx's transports pass their requests to a pool and wrap what it returns. So everything that is
+put in the place of a transport (recorders of cassettes, tests) sees every request.
 """
 
 from __future__ import annotations
@@ -11,67 +11,74 @@ import threading
 import time
 from collections import deque
 from collections.abc import AsyncIterator, Generator, Iterator
-from contextlib import contextmanager, nullcontext, suppress
+from contextlib import contextmanager, suppress
 from typing import Any, Generic, TypeVar
 
 import anyio
 import httpcore
+from typing_extensions import Self
 
 from .base import Origin
 from .deadline import FOREVER, TIMEOUTS, Timeouts
 from .http1 import BadAnswerError
 from .sockets import AsyncConnection, Connection
 
-_IDLE, _IDLE_SECONDS = 256, 15.0
+_MOST_IDLE = 256
+_IDLE_SECONDS = 15.0
 
 _C = TypeVar("_C", Connection, AsyncConnection)
 
 
 @contextmanager
 def _translated(*, connecting: bool = False) -> Generator[None, None, None]:
-    """What went wrong, as httpcore calls it, so that httpx knows it."""
+    """Raise errors as httpcore's, which httpx knows."""
+    timeout: type[Exception] = httpcore.ReadTimeout
+    failure: type[Exception] = httpcore.ReadError
+    if connecting:
+        timeout = httpcore.ConnectTimeout
+        failure = httpcore.ConnectError
     try:
         yield
     except BadAnswerError as error:
         raise httpcore.RemoteProtocolError(str(error)) from None
     except TimeoutError as error:
-        kind = httpcore.ConnectTimeout if connecting else httpcore.ReadTimeout
-        raise kind(str(error)) from None
+        raise timeout(str(error)) from None
     except OSError as error:
-        raise (httpcore.ConnectError if connecting else httpcore.ReadError)(
-            str(error)
-        ) from None
+        raise failure(str(error)) from None
 
 
-class _Idle(Generic[_C]):
+class _IdleConnections(Generic[_C]):
     """The connections that wait for a request, the latest first."""
 
-    def __init__(self, origin: Origin, places: Any) -> None:
+    # One place for each request at one time.
+    _places: threading.BoundedSemaphore | asyncio.Semaphore
+
+    def __init__(self, origin: Origin) -> None:
         self.origin = origin
         self.closed = False
-        self._places = places  # how many requests there may be at one time
         self._idle: deque[_C] = deque()
 
-    def _taken(self) -> _C | None:
-        """One that can be used again."""
+    def _reuse(self) -> _C | None:
+        """An idle connection that can carry another request, if there is one."""
         with suppress(IndexError):  # another thread takes them, too
             while True:
                 connection = self._idle.pop()
-                fresh = time.monotonic() - connection.idle_since < _IDLE_SECONDS
-                if fresh and connection.usable:
+                is_fresh = time.monotonic() - connection.idle_since < _IDLE_SECONDS
+                if is_fresh and connection.usable:
                     return connection
                 connection.close()
         return None
 
-    def leave(self, connection: _C | None, *, broken: bool = False) -> None:
-        """A request is over."""
+    def give_back(self, connection: _C | None, *, broken: bool = False) -> None:
+        """A request is over: its place is free, and its connection may be used again."""
         self._places.release()
         if connection is None:
             return
-        if broken or not connection.reusable or len(self._idle) >= _IDLE:
+        if broken or not connection.reusable or len(self._idle) >= _MOST_IDLE:
             connection.close()
             return
-        now = connection.idle_since = time.monotonic()
+        now = time.monotonic()
+        connection.idle_since = now
         self._idle.append(connection)
         with suppress(IndexError):  # another thread takes them, too
             while self._idle[0].idle_since < now - _IDLE_SECONDS:
@@ -80,7 +87,7 @@ class _Idle(Generic[_C]):
             self.close()
 
     def close(self) -> None:
-        """Close the connections that are not in use; the others are closed when they are left."""
+        """Close the idle connections; the others are closed when they are given back."""
         self.closed = True
         with suppress(IndexError):  # another thread takes them, too
             while True:
@@ -91,8 +98,10 @@ def _head(request: httpcore.Request) -> bytes:
     lines: list[bytes] = [b"%b %b HTTP/1.1" % (request.method, request.url.target)]
     lines += [b"%b: %b" % (name, value) for name, value in request.headers]
     head = b"\r\n".join((*lines, b"", b""))
-    # One line each: whatever a header was made of, it may not become a second header.
-    if not head.count(b"\r") == head.count(b"\n") == len(lines) + 1 or b"\0" in head:
+    # A header that holds a line break would be read as two headers: that may not happen.
+    breaks = len(lines) + 1
+    is_one_line_each = head.count(b"\r") == head.count(b"\n") == breaks
+    if not is_one_line_each or b"\0" in head:
         raise httpcore.LocalProtocolError(
             "a header of the request has a line break or NUL"
         )
@@ -100,109 +109,124 @@ def _head(request: httpcore.Request) -> bytes:
 
 
 def _timeouts_of(request: httpcore.Request) -> tuple[Timeouts, float | None]:
-    """Those of the exchange, and the seconds to wait for a place."""
-    pool = request.extensions.get("timeout", {}).get("pool")
-    return request.extensions.get(TIMEOUTS, Timeouts(FOREVER)), pool
+    """The timeouts of the exchange, and the seconds to wait for a place in the pool."""
+    patience = request.extensions.get("timeout", {}).get("pool")
+    return request.extensions.get(TIMEOUTS, Timeouts(FOREVER)), patience
 
 
-class _Answer:
-    """What httpx's transports read of httpcore's answers, which check each header once more.
+class _Response(Generic[_C]):
+    """The part of httpcore's responses that httpx's transports use.
 
-    Its body has two halves, of which httpx uses the one that fits.
+    httpcore's own class would check each header once more. httpx iterates over the body as the
+    kind of its client asks: blocking, or on an event loop.
     """
 
     def __init__(
-        self, pool: Pool | AsyncPool, connection: Any, timeouts: Timeouts
+        self, pool: _IdleConnections[_C], connection: _C, timeouts: Timeouts
     ) -> None:
-        self.status, self.headers = connection.answer.status, connection.answer.headers
+        self.status = connection.response.status
+        self.headers = connection.response.headers
         self.extensions = {"http_version": b"HTTP/1.1", "reason_phrase": b""}
-        self._pool, self._connection, self._timeouts = pool, connection, timeouts
+        self._pool: _IdleConnections[_C] = pool
+        self._connection: _C = connection
+        self._timeouts = timeouts
         self._open = True
 
     @property
-    def stream(self) -> _Answer:
+    def stream(self) -> Self:
         return self
 
-    def __iter__(self) -> Iterator[bytes]:
-        read, timeouts = self._connection.read, self._timeouts
+    def __iter__(self: _Response[Connection]) -> Iterator[bytes]:
+        read_body = self._connection.read_body
+        timeouts = self._timeouts
         with _translated():
-            while data := read(timeouts):
+            while data := read_body(timeouts):
                 yield data
 
-    async def __aiter__(self) -> AsyncIterator[bytes]:
-        read, timeouts = self._connection.read, self._timeouts
+    async def __aiter__(self: _Response[AsyncConnection]) -> AsyncIterator[bytes]:
+        read_body = self._connection.read_body
+        timeouts = self._timeouts
         with _translated():
-            while data := await read(timeouts):
+            while data := await read_body(timeouts):
                 yield data
 
     def close(self) -> None:
         if self._open:
             self._open = False
-            self._pool.leave(self._connection)
+            self._pool.give_back(self._connection)
 
     async def aclose(self) -> None:
         self.close()
 
 
-class Pool(_Idle[Connection]):
-    """For threads."""
+class Pool(_IdleConnections[Connection]):
+    """The connections to one host for threads."""
+
+    _places: threading.BoundedSemaphore
 
     def __init__(self, origin: Origin, most: int) -> None:
-        super().__init__(origin, threading.BoundedSemaphore(most))
+        super().__init__(origin)
+        self._places = threading.BoundedSemaphore(most)
 
-    def handle_request(self, request: Any) -> _Answer:
-        """What httpx asks of a pool."""
+    def handle_request(self, request: Any) -> _Response[Connection]:
+        """Send a request; httpx calls this."""
         timeouts, patience = _timeouts_of(request)
         if not self._places.acquire(timeout=patience):
             raise httpcore.PoolTimeout
         connection = None
         try:
-            connection = self._taken()
+            connection = self._reuse()
             if connection is None:
                 with _translated(connecting=True):
                     connection = Connection.open(self.origin, timeouts)
             data = _head(request) + b"".join(request.stream)
             with _translated():
-                connection.ask(data, timeouts)
+                connection.send_request(data, timeouts)
         except BaseException:
-            self.leave(connection, broken=True)
+            self.give_back(connection, broken=True)
             raise
-        return _Answer(self, connection, timeouts)
+        return _Response(self, connection, timeouts)
 
 
-class AsyncPool(_Idle[AsyncConnection]):
-    """For one event loop."""
+class AsyncPool(_IdleConnections[AsyncConnection]):
+    """The connections to one host for one event loop."""
+
+    _places: asyncio.Semaphore
 
     def __init__(self, origin: Origin, most: int) -> None:
-        super().__init__(origin, asyncio.Semaphore(most))
+        super().__init__(origin)
+        self._places = asyncio.Semaphore(most)
 
-    async def handle_async_request(self, request: Any) -> _Answer:
-        """What httpx asks of a pool."""
+    async def handle_async_request(self, request: Any) -> _Response[AsyncConnection]:
+        """Send a request; httpx calls this."""
         timeouts, patience = _timeouts_of(request)
         await self._enter(patience)
         connection = None
         try:
-            connection = self._taken()
+            connection = self._reuse()
             if connection is None:
                 with _translated(connecting=True):
                     connection = await AsyncConnection.open(self.origin, timeouts)
             data = _head(request) + b"".join([part async for part in request.stream])
             with _translated():
-                await connection.ask(data, timeouts)
+                await connection.send_request(data, timeouts)
         except BaseException:
-            self.leave(connection, broken=True)
+            self.give_back(connection, broken=True)
             raise
-        return _Answer(self, connection, timeouts)
+        return _Response(self, connection, timeouts)
 
     async def _enter(self, seconds: float | None) -> None:
+        if not self._places.locked():
+            await self._places.acquire()
+            return
         # Not asyncio.wait_for, which swallows some cancellations before Python 3.12.
         try:
-            with anyio.fail_after(seconds) if self._places.locked() else nullcontext():
+            with anyio.fail_after(seconds):
                 await self._places.acquire()
         except TimeoutError:
             raise httpcore.PoolTimeout from None
 
     async def aclose(self) -> None:
-        """What httpx asks of a pool."""
+        """Close the idle connections; httpx calls this."""
         self.close()
         await asyncio.sleep(0)  # the event loop closes the sockets in its next turn

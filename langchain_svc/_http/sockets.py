@@ -21,12 +21,10 @@ from .deadline import FOREVER, Timeouts
 
 _READ_BYTES = 64 * 1024
 _MOST_UNREAD = 256 * 1024  # bytes; then the other side has to wait
-_PATIENCE = (
-    4.0  # seconds for an address that is not the host's last; lost packets are repeated
-)
-_HEAD_START = (
-    0.25  # seconds that an address gets before the next one is tried beside it
-)
+# Seconds for an address that is not the host's last: enough to repeat lost packets.
+_PATIENCE = 4.0
+# Seconds that an address gets before the next one is tried beside it.
+_HEAD_START = 0.25
 
 
 class Connection(BaseConnection):
@@ -46,51 +44,51 @@ class Connection(BaseConnection):
             sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
             while not self.ready:
                 self._send(self.outgoing(b""), timeouts)
-                self.shake(self._receive(timeouts))
+                self.continue_handshake(self._receive(timeouts))
         except BaseException:
             sock.close()
             raise
         return self
 
-    def ask(self, request: bytes, timeouts: Timeouts) -> None:
-        """Send a request and read as far as the head of its answer."""
-        self.answer.begin()
-        with suppress(ConnectionError):  # the answer may say why
+    def send_request(self, request: bytes, timeouts: Timeouts) -> None:
+        """Send a request and read as far as the head of its response."""
+        self.response.start_response()
+        with suppress(ConnectionError):  # the response may say why
             self._send(self.outgoing(request), timeouts)
-        if self._tls is not None:  # something may have come behind the handshake
-            self._first = self.feed(b"")
-        while not self.answer.has_head:
-            self.answer.check()
-            self._first = self._more(timeouts)
+        if self._tls is not None:  # data may have come behind the handshake
+            self._body_start = self.decode(b"")
+        while not self.response.has_head:
+            self.response.check()
+            self._body_start = self._read_more(timeouts)
 
-    def read(self, timeouts: Timeouts) -> bytes:
+    def read_body(self, timeouts: Timeouts) -> bytes:
         """The next bytes of the body; none at its end."""
-        data, self._first = self._first, b""
-        while not data and not self.answer.done:
-            self.answer.check()
-            data = self._more(timeouts)
+        data = self._body_start
+        self._body_start = b""
+        while not data and not self.response.done:
+            self.response.check()
+            data = self._read_more(timeouts)
         return data
 
-    def _more(self, timeouts: Timeouts) -> bytes:
-        body = self.hear(self._receive(timeouts))
-        if (
-            self._tls is not None and not self.answer.done
-        ):  # else it goes out with the next request
+    def _read_more(self, timeouts: Timeouts) -> bytes:
+        body = self.decode_received(self._receive(timeouts))
+        # What TLS answers at the end of a response goes out with the next request.
+        if self._tls is not None and not self.response.done:
             self._send(self.outgoing(b""), timeouts)
         return body
 
     def _receive(self, timeouts: Timeouts) -> bytes:
-        self._within(timeouts)
+        self._set_timeout(timeouts)
         return self._socket.recv(_READ_BYTES)
 
     def _send(self, data: bytes, timeouts: Timeouts) -> None:
         view = memoryview(data)
-        while view:  # not sendall: each part may take as long as the timeouts says
-            self._within(timeouts)
+        while view:  # not sendall: each part may take as long as the timeouts say
+            self._set_timeout(timeouts)
             view = view[self._socket.send(view) :]
 
-    def _within(self, timeouts: Timeouts) -> None:
-        wait = timeouts.left()
+    def _set_timeout(self, timeouts: Timeouts) -> None:
+        wait = timeouts.remaining()
         if wait != self._wait:  # a system call saved: mostly it stays the same
             self._socket.settimeout(wait)
             self._wait = wait
@@ -102,40 +100,47 @@ class Connection(BaseConnection):
 
 def _connected(host: str, port: int, timeouts: Timeouts) -> socket.socket:
     """A socket to the first address that answers; each but the last has some seconds."""
-    until = time.monotonic() + (timeouts.left() or FOREVER)
+    until = time.monotonic() + (timeouts.remaining() or FOREVER)
     try:
-        addresses = _look_up(host, port).result(timeouts.left())
-    except FutureTimeoutError:  # before Python 3.11 it is another than the built-in one
+        addresses = _look_up(host, port).result(timeouts.remaining())
+    except FutureTimeoutError:  # before Python 3.11 it is not the built-in one
         raise TimeoutError from None
-    lost = OSError("the host has no address")
-    for at, (family, kind, protocol, _, address) in enumerate(addresses):
-        left = Timeouts(FOREVER, until).left()
+    failure = OSError("the host has no address")
+    untried = len(addresses)
+    for family, kind, protocol, _, address in addresses:
+        timeout = Timeouts(FOREVER, until).remaining()
+        if timeout is not None:
+            timeout /= untried
+        if untried > 1:
+            timeout = min(timeout or FOREVER, _PATIENCE)
+        untried -= 1
         try:
             sock = socket.socket(family, kind, protocol)
             try:
-                most = FOREVER if at == len(addresses) - 1 else _PATIENCE
-                share = min((left or FOREVER) / (len(addresses) - at), most)
-                sock.settimeout(None if share == FOREVER else share)
+                sock.settimeout(timeout)
                 sock.connect(address)
             except BaseException:
                 sock.close()
                 raise
-        except OSError as error:  # also of a system without IPv6
-            lost = error
+        except OSError as error:  # a system without IPv6 raises it, too
+            failure = error
         else:
             return sock
-    raise lost
+    raise failure
 
 
 def _look_up(host: str, port: int) -> Future[list[Any]]:
-    """The resolver knows no timeout: who asks meanwhile waits for the same."""
-    work = partial(socket.getaddrinfo, host, port, type=socket.SOCK_STREAM)
+    """The addresses of a host.
+
+    The resolver has no timeout, so calls of one host that overlap wait for one look-up.
+    """
+    look_up = partial(socket.getaddrinfo, host, port, type=socket.SOCK_STREAM)
     with suppress(ValueError):
         ip_address(host)  # which needs no resolver, and so no thread
-        found: Future[list[Any]] = Future()
-        found.set_result(work())
-        return found
-    return LOOK_UPS.share((host, port), work)
+        addresses: Future[list[Any]] = Future()
+        addresses.set_result(look_up())
+        return addresses
+    return LOOK_UPS.share((host, port), look_up)
 
 
 async def _connected_on_loop(host: str, port: int) -> socket.socket:
@@ -143,7 +148,7 @@ async def _connected_on_loop(host: str, port: int) -> socket.socket:
     addresses = await asyncio.wrap_future(_look_up(host, port))
     try:
         return await start_connection(addresses, happy_eyeballs_delay=_HEAD_START)
-    except RuntimeError as error:  # so uvloop calls some
+    except RuntimeError as error:  # uvloop raises some failures so
         raise OSError(str(error)) from None
 
 
@@ -156,7 +161,9 @@ class AsyncConnection(BaseConnection, asyncio.Protocol):
         super().__init__(origin)
         self._loop = asyncio.get_running_loop()
         self._unread = bytearray()
-        self._paused = self._full = self._lost = False
+        self._paused = False  # reading
+        self._full = False  # the transport cannot take more to send
+        self._closed = False  # by the other side, or by a failure
         self._error = ""
         self._waiter: asyncio.Future[None] | None = None
         self._timer: asyncio.TimerHandle | None = None
@@ -167,70 +174,73 @@ class AsyncConnection(BaseConnection, asyncio.Protocol):
     async def open(cls, origin: Origin, timeouts: Timeouts) -> AsyncConnection:
         """A connection that is ready for requests."""
         self = cls(origin)
-        with anyio.fail_after(timeouts.left()):
+        with anyio.fail_after(timeouts.remaining()):
             self._socket = await _connected_on_loop(origin.host, origin.port)
             try:
                 await self._loop.create_connection(lambda: self, sock=self._socket)
-            except BaseException:  # it may have been made in this moment
+            except BaseException:  # a cancellation may come when the connection is made
                 self.close()
                 self._socket.close()
                 raise
         try:
             while not self.ready:
                 self._transport.write(self.outgoing(b""))
-                self.shake(await self._receive(timeouts))
+                self.continue_handshake(await self._receive(timeouts))
         except BaseException:
             self.close()
             raise
         return self
 
-    async def ask(self, request: bytes, timeouts: Timeouts) -> None:
-        """Send a request and read as far as the head of its answer."""
-        self.answer.begin()
+    async def send_request(self, request: bytes, timeouts: Timeouts) -> None:
+        """Send a request and read as far as the head of its response."""
+        self.response.start_response()
         self._transport.write(self.outgoing(request))
-        if self._tls is not None:  # something may have come behind the handshake
-            self._first = self.feed(b"")
-        while self._full and not (self._unread or self._lost):
-            await self._event(timeouts)
-        while not self.answer.has_head:
-            self.answer.check()
-            self._first = await self._more(timeouts)
+        if self._tls is not None:  # data may have come behind the handshake
+            self._body_start = self.decode(b"")
+        while self._full and not (self._unread or self._closed):
+            await self._wait_for_event(timeouts)
+        while not self.response.has_head:
+            self.response.check()
+            self._body_start = await self._read_more(timeouts)
 
-    async def read(self, timeouts: Timeouts) -> bytes:
+    async def read_body(self, timeouts: Timeouts) -> bytes:
         """The next bytes of the body; none at its end."""
-        data, self._first = self._first, b""
-        while not data and not self.answer.done:
-            self.answer.check()
-            data = await self._more(timeouts)
+        data = self._body_start
+        self._body_start = b""
+        while not data and not self.response.done:
+            self.response.check()
+            data = await self._read_more(timeouts)
         return data
 
-    async def _more(self, timeouts: Timeouts) -> bytes:
-        body = self.hear(await self._receive(timeouts))
-        if (
-            self._tls is not None and not self.answer.done
-        ):  # else it goes out with the next request
+    async def _read_more(self, timeouts: Timeouts) -> bytes:
+        body = self.decode_received(await self._receive(timeouts))
+        # What TLS answers at the end of a response goes out with the next request.
+        if self._tls is not None and not self.response.done:
             self._transport.write(self.outgoing(b""))
         return body
 
     async def _receive(self, timeouts: Timeouts) -> bytes:
-        while not (self._unread or self._lost):
-            await self._event(timeouts)
-        data, self._unread = bytes(self._unread), bytearray()
+        while not (self._unread or self._closed):
+            await self._wait_for_event(timeouts)
+        data = bytes(self._unread)
+        self._unread = bytearray()
         if self._error and not data:
             raise ConnectionError(self._error)
-        if self._paused and not self._lost:
+        if self._paused and not self._closed:
             self._paused = False
             self._transport.resume_reading()
         return data
 
-    async def _event(self, timeouts: Timeouts) -> None:
-        """Wait until anything happens."""
-        wait = timeouts.left()
-        self._due = self._loop.time() + (FOREVER if wait is None else wait)
-        # One timer, which is moved when it rings and not at every wait.
-        if wait is not None and (self._timer is None or self._timer.when() > self._due):
-            self._stop_timer()
-            self._timer = self._loop.call_at(self._due, self._ring)
+    async def _wait_for_event(self, timeouts: Timeouts) -> None:
+        """Wait until data, room to send, or the end of the connection comes."""
+        wait = timeouts.remaining()
+        self._due = FOREVER
+        if wait is not None:
+            self._due = self._loop.time() + wait
+            # One timer serves many waits: it is set anew when it rings, unless it rings too late.
+            if self._timer is None or self._timer.when() > self._due:
+                self._stop_timer()
+                self._timer = self._loop.call_at(self._due, self._ring)
         self._waiter = self._loop.create_future()
         try:
             await self._waiter
@@ -268,9 +278,10 @@ class AsyncConnection(BaseConnection, asyncio.Protocol):
         self._wake()
 
     def connection_lost(self, error: Exception | None) -> None:
-        self._lost = True
+        self._closed = True
         self._stop_timer()
-        self._error = "" if error is None else type(error).__name__
+        if error is not None:
+            self._error = type(error).__name__
         self._wake()
 
     def pause_writing(self) -> None:
@@ -285,8 +296,8 @@ class AsyncConnection(BaseConnection, asyncio.Protocol):
     @property
     def usable(self) -> bool:
         """Whether another request may be sent: nothing came, not even the end."""
-        # The event loop may not have looked since the other side has closed.
-        return not (self._lost or self._unread) and super().usable
+        # The other side may have closed since the event loop last looked at the socket.
+        return not (self._closed or self._unread) and super().usable
 
     def close(self) -> None:
         """Close it, whatever it is doing."""

@@ -17,6 +17,6 @@ def trusted(authority, monkeypatch, tmp_path):
     path = tmp_path / "authority.pem"
     authority.cert_pem.write_to_path(path)
     monkeypatch.setenv("SSL_CERT_FILE", str(path))
-    connections._verifying.cache_clear()
+    connections._tls_context.cache_clear()
     yield path
-    connections._verifying.cache_clear()
+    connections._tls_context.cache_clear()

@@ -437,7 +437,7 @@ def test_a_forked_child_is_not_held_by_a_lock_of_its_parents_threads(name, box, 
     lock, work = {
         "images": (store._lock, lambda: store.add(PIXEL)),
         "usage": (usage._lock, usage.to_dict),
-        "connections": (connections._joining, lambda: model.invoke("hi")),
+        "connections": (connections._shared_lock, lambda: model.invoke("hi")),
     }[name]
     taken, over = threading.Event(), threading.Event()
 

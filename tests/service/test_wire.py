@@ -280,7 +280,7 @@ def test_a_chain_to_an_authority_in_a_folder_that_the_environment_names(
     trusted.rename(tmp_path / f"{name}.0")
     monkeypatch.delenv("SSL_CERT_FILE")
     monkeypatch.setenv("SSL_CERT_DIR", str(tmp_path))
-    connections._verifying.cache_clear()
+    connections._tls_context.cache_clear()
     middle = authority.create_child_ca()
     with (
         SecureServer(lambda c: c.sendall(response(SOUND)), middle, "127.0.0.1") as server,
@@ -297,7 +297,7 @@ def test_certificates_that_cannot_be_read_are_no_failure_of_the_server(
     if held is not None:
         (tmp_path / "ca.pem").write_text(held)
     monkeypatch.setenv("SSL_CERT_FILE", str(tmp_path / "ca.pem"))
-    connections._verifying.cache_clear()
+    connections._tls_context.cache_clear()
     with (
         svc.ChatSvc(base_url_v1="https://127.0.0.1:9/v1", api_key="k") as model,
         pytest.raises(svc.SvcRequestError, match=f"SSL_CERT_FILE names cannot be read: {said}"),
