@@ -81,15 +81,15 @@ class AnswerWatch(RunHandler[None]):
         super().__init__()
         self.reasons: list[str] = []
 
-    def _begin_model(
+    def _start_model_run(
         self,
         run_id: UUID,
         operation: str,
-        messages: list[BaseMessage],
+        prompt: list[BaseMessage],
         details: dict[str, Any],
     ) -> None: ...
 
-    def _end_model(
+    def _end_model_run(
         self, run_id: UUID, answer: AIMessage | None, error: BaseException | None = None
     ) -> None:
         if answer is None or error is not None:

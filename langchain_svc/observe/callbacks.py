@@ -1,8 +1,8 @@
 """Counts what calls cost: tokens, money, retries, waits and errors, by model and tool.
 
-One handler may watch many threads, event loops and graphs at once. Each run is known by its id
-from its start to its end, so a handler that is reached twice (given to the call and active as a
-context manager) still counts once.
+One handler may watch many threads, event loops and graphs at once. It knows a run by its id from
+start to end. So a run counts once even if LangChain calls the handler twice for it, as when it is
+passed to the call and active as a context manager.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from contextvars import ContextVar, Token
 from dataclasses import dataclass, replace
+from itertools import chain
 from typing import Any, Generic, TypeVar
 from uuid import UUID
 
@@ -36,12 +37,14 @@ _ACTIVE: list[_Active] = []
 
 def _free_depth() -> _Active:
     for depth in _ACTIVE:
-        held = depth.get()
-        if held is None or held._token is None:  # noqa: SLF001  # our own class: it has ended elsewhere
+        handler = depth.get()
+        # A block that ended in another context leaves a handler without a token here.
+        if handler is None or handler._token is None:  # noqa: SLF001  # our own class
             return depth
-    _ACTIVE.append(ContextVar("svc_usage", default=None))
-    register_configure_hook(_ACTIVE[-1], inheritable=True)
-    return _ACTIVE[-1]
+    depth = ContextVar("svc_usage", default=None)
+    _ACTIVE.append(depth)
+    register_configure_hook(depth, inheritable=True)
+    return depth
 
 
 _MOST_RUNS = 10_000  # that are counted at one time
@@ -53,7 +56,10 @@ Run = TypeVar("Run")
 
 
 class RunHandler(BaseCallbackHandler, Generic[Run]):
-    """Knows the runs that are open, and hears of chat models and text models in one form."""
+    """Knows the open runs, and treats chat models and text models alike.
+
+    A subclass has `_start_model_run` and `_end_model_run` for both.
+    """
 
     run_inline = True  # the work is short, and a thread a token would cost more than it
 
@@ -61,26 +67,26 @@ class RunHandler(BaseCallbackHandler, Generic[Run]):
         self._runs: dict[UUID, Run] = {}
 
     def __deepcopy__(self, memo: dict[int, Any]) -> Self:
-        return self  # copies of a model are heard together
+        return self  # copies of a model share it
 
-    def _begin(self, run_id: UUID, run: Run) -> None:
-        """Keep a run. The oldest go: LangChain tells no end of a cancelled one."""
-        self._runs.setdefault(run_id, run)  # it may be told twice
+    def _open_run(self, run_id: UUID, run: Run) -> None:
+        """Keep a run. The oldest go: LangChain does not report the end of a cancelled run."""
+        self._runs.setdefault(run_id, run)  # LangChain may report its start twice
         while len(self._runs) > _MOST_RUNS:
             with suppress(KeyError, RuntimeError):  # another thread was quicker
                 del self._runs[next(iter(self._runs))]
 
     @abstractmethod
-    def _begin_model(
+    def _start_model_run(
         self,
         run_id: UUID,
         operation: str,
-        asked: list[BaseMessage],
-        told: dict[str, Any],
+        prompt: list[BaseMessage],
+        details: dict[str, Any],
     ) -> None: ...
 
     @abstractmethod
-    def _end_model(
+    def _end_model_run(
         self, run_id: UUID, answer: AIMessage | None, error: BaseException | None = None
     ) -> None: ...
 
@@ -92,9 +98,12 @@ class RunHandler(BaseCallbackHandler, Generic[Run]):
         run_id: UUID,
         **kwargs: Any,
     ) -> None:
-        """A chat model's run begins."""
-        asked = [message for turns in messages for message in turns]
-        self._begin_model(run_id, "chat", asked, {"serialized": serialized, **kwargs})
+        """A chat model's run starts."""
+        prompt: list[BaseMessage] = []
+        for turns in messages:
+            prompt += turns
+        details = {"serialized": serialized, **kwargs}
+        self._start_model_run(run_id, "chat", prompt, details)
 
     def on_llm_start(
         self,
@@ -104,44 +113,45 @@ class RunHandler(BaseCallbackHandler, Generic[Run]):
         run_id: UUID,
         **kwargs: Any,
     ) -> None:
-        """A text model's run begins."""
-        asked: list[BaseMessage] = [
-            HumanMessage.model_construct(content=each) for each in prompts
+        """A text model's run starts."""
+        prompt: list[BaseMessage] = [
+            HumanMessage.model_construct(content=text) for text in prompts
         ]
-        self._begin_model(
-            run_id, "text_completion", asked, {"serialized": serialized, **kwargs}
-        )
+        details = {"serialized": serialized, **kwargs}
+        self._start_model_run(run_id, "text_completion", prompt, details)
 
     def on_llm_end(self, response: LLMResult, *, run_id: UUID, **kwargs: Any) -> None:
         """A run has its answer."""
         del kwargs
-        self._end_model(run_id, _message(response))
+        self._end_model_run(run_id, _message_of(response))
 
     def on_llm_error(
         self, error: BaseException, *, run_id: UUID, **kwargs: Any
     ) -> None:
         """A run has failed, or its stream was left early."""
         response = kwargs.get("response")
-        answer = _message(response) if isinstance(response, LLMResult) else None
-        self._end_model(run_id, answer, error)
+        answer = None
+        if isinstance(response, LLMResult):
+            answer = _message_of(response)
+        self._end_model_run(run_id, answer, error)
 
 
-def asked_model(told: Mapping[str, Any]) -> str | None:
-    """The model's id, as a run's start tells it."""
-    params = told.get("invocation_params") or {}
-    metadata = told.get("metadata") or {}
+def requested_model(details: Mapping[str, Any]) -> str | None:
+    """The model's id, by the details of a run's start."""
+    params = details.get("invocation_params") or {}
+    metadata = details.get("metadata") or {}
     return (
         params.get("model") or params.get("model_name") or metadata.get("ls_model_name")
     )
 
 
 @dataclass
-class _Run:
+class _ModelRun:
     model: str
     prompt: list[BaseMessage]
 
 
-class SvcUsageCallbackHandler(RunHandler[_Run]):
+class SvcUsageCallbackHandler(RunHandler[_ModelRun]):
     """Counts calls, tokens, cost, cache hits, retries, waits and errors, by model.
 
     Give it to calls, or use it as a context manager that watches every call made inside:
@@ -170,7 +180,9 @@ class SvcUsageCallbackHandler(RunHandler[_Run]):
             ValueError: A price by model id cannot be read.
         """
         super().__init__()
-        self._prices = None if prices is None else read_prices(prices)
+        self._prices: Mapping[str, Price] | None = None
+        if prices is not None:
+            self._prices = read_prices(prices)
         self._models: defaultdict[str, ModelUsage] = defaultdict(ModelUsage)
         self._tools: defaultdict[str, ModelUsage] = defaultdict(ModelUsage)
         self._lock = new_lock()
@@ -186,27 +198,26 @@ class SvcUsageCallbackHandler(RunHandler[_Run]):
 
     def __exit__(self, *_: object) -> None:
         if self._token is not None:
-            with suppress(
-                ValueError
-            ):  # the block ends in another context than it began in
+            with suppress(ValueError):  # the block began in another context
                 self._token.var.reset(self._token)
         self._token = None
 
     def __reduce__(self) -> tuple[type[Self], tuple[Any]]:
         return type(self), (self._prices,)  # another process counts for itself
 
-    # -- what LangChain tells -------------------------------------------------------------------
+    # -- what LangChain reports -----------------------------------------------------------------
 
-    def _begin_model(
+    def _start_model_run(
         self,
         run_id: UUID,
         operation: str,
-        asked: list[BaseMessage],
-        told: dict[str, Any],
+        prompt: list[BaseMessage],
+        details: dict[str, Any],
     ) -> None:
-        self._begin(run_id, _Run(str(asked_model(told) or "unknown"), asked))
+        model = str(requested_model(details) or "unknown")
+        self._open_run(run_id, _ModelRun(model, prompt))
 
-    def _end_model(
+    def _end_model_run(
         self, run_id: UUID, answer: AIMessage | None, error: BaseException | None = None
     ) -> None:
         with self._lock:
@@ -227,12 +238,12 @@ class SvcUsageCallbackHandler(RunHandler[_Run]):
         """One of this package's tools has called the service, or refused to."""
         with self._lock:
             usage = self._tools[name]
-            refused = error is not None and issubclass(error, SvcRequestError)
-            _count_end(usage, error, sent=bool(endpoint) and not refused)
+            is_refused = error is not None and issubclass(error, SvcRequestError)
+            _count_end(usage, error, sent=bool(endpoint) and not is_refused)
             usage.retries += retries
             usage.waited += waited
 
-    # -- what comes of it -----------------------------------------------------------------------
+    # -- the counts -----------------------------------------------------------------------------
 
     @property
     def models(self) -> dict[str, ModelUsage]:
@@ -245,25 +256,24 @@ class SvcUsageCallbackHandler(RunHandler[_Run]):
         return self._copies(self._tools)
 
     def _copies(self, counts: Mapping[str, ModelUsage]) -> dict[str, ModelUsage]:
+        copies: dict[str, ModelUsage] = {}
         with self._lock:
-            return {
-                name: replace(
-                    usage, errors=Counter(usage.errors), cost=dict(usage.cost)
-                )
-                for name, usage in sorted(counts.items())
-            }
+            for name, usage in sorted(counts.items()):
+                errors = Counter(usage.errors)
+                copies[name] = replace(usage, errors=errors, cost=dict(usage.cost))
+        return copies
 
     def to_dict(self) -> dict[str, dict[str, Any]]:
         """All counts by model id or tool name, of plain dicts and numbers.
 
         Each has its `kind`, "model" or "tool".
         """
-        found = {"model": self.models, "tool": self.tools}
-        return {
-            name: {"kind": kind, **usage.to_dict()}
-            for kind, usages in found.items()
-            for name, usage in usages.items()
-        }
+        counts: dict[str, dict[str, Any]] = {}
+        for name, usage in self.models.items():
+            counts[name] = {"kind": "model", **usage.to_dict()}
+        for name, usage in self.tools.items():
+            counts[name] = {"kind": "tool", **usage.to_dict()}
+        return counts
 
     def table(self) -> UsageTable:
         """The counts as a table: rich shows it as one, `print` and notebooks as lines."""
@@ -273,25 +283,38 @@ class SvcUsageCallbackHandler(RunHandler[_Run]):
         return f"<{type(self).__name__}: {'; '.join(str(self.table()).splitlines())}>"
 
     def _count(
-        self, run: _Run, message: AIMessage | None, error: BaseException | None
+        self, run: _ModelRun, message: AIMessage | None, error: BaseException | None
     ) -> None:
-        """Count a run that has ended, under the model that answered or was asked."""
-        metadata = {} if message is None else message.response_metadata
-        counts: Any = message and message.usage_metadata
+        """Count a run that has ended, under the model that answered or was requested."""
+        metadata: dict[str, Any] = {}
+        if message is not None:
+            metadata = message.response_metadata
         model = metadata.get("model_name") or run.model
         usage = self._models[model]
-        if error is None and counts and counts.get("total_cost") == 0:
-            usage.cache_hits += 1  # so LangChain marks an answer of its cache
+        if message is not None and error is None and is_from_cache(message):
+            usage.cache_hits += 1
             return
-        _count_end(usage, None if error is None else type(error), sent=_was_sent(error))
+        error_type = None
+        if error is not None:
+            error_type = type(error)
+        _count_end(usage, error_type, sent=_was_sent(error))
         reason = metadata.get("finish_reason") or getattr(error, "finish_reason", None)
-        usage.cut += isinstance(reason, str) and is_cut(reason)
+        if isinstance(reason, str) and is_cut(reason):
+            usage.cut += 1
         usage.retries += metadata.get("retries", 0) + getattr(error, "retries", 0)
         usage.waited += metadata.get("waited", 0.0) + getattr(error, "waited", 0.0)
-        spent = None if message is None else _count_tokens(run, usage, message, error)
-        if spent is not None and self._prices is not None:
+        if message is None:
+            return
+        tokens = _count_tokens(run, usage, message, error)
+        if tokens is not None and self._prices is not None:
             price = self._prices.get(model) or self._prices.get(run.model)
-            _count_cost(usage, price, *spent)
+            _count_cost(usage, price, *tokens)
+
+
+def is_from_cache(message: AIMessage) -> bool:
+    """Whether LangChain's cache gave the answer, which it marks by a cost of 0."""
+    counts: Mapping[str, object] = message.usage_metadata or {}
+    return counts.get("total_cost") == 0
 
 
 def _count_cost(
@@ -309,7 +332,8 @@ def _count_end(
     usage: ModelUsage, error: type[BaseException] | None, *, sent: bool
 ) -> None:
     """Count how a run ended."""
-    usage.calls += sent
+    if sent:
+        usage.calls += 1
     if error is not None and issubclass(error, LEFT_EARLY):
         usage.stopped += 1
     elif error is not None:
@@ -324,22 +348,26 @@ def _was_sent(error: BaseException | None) -> bool:
 
 
 def _count_tokens(
-    run: _Run, usage: ModelUsage, message: AIMessage, error: BaseException | None
+    run: _ModelRun, usage: ModelUsage, message: AIMessage, error: BaseException | None
 ) -> tuple[int, int | None] | None:
     """Count the tokens of a call: those in and those out, or their sum and None."""
-    counts, metadata = message.usage_metadata, message.response_metadata
-    estimated = metadata.get("usage_source") == "estimated"
+    counts = message.usage_metadata
+    metadata = message.response_metadata
+    is_estimated = metadata.get("usage_source") == "estimated"
     if counts is not None:
-        tokens_in, tokens_out = counts["input_tokens"], counts["output_tokens"]
+        tokens_in = counts["input_tokens"]
+        tokens_out = counts["output_tokens"]
     elif "total_tokens" in metadata:
         usage.unsplit_tokens += metadata["total_tokens"]
         return metadata["total_tokens"], None
     elif error is not None and message.text:
+        # A stream that broke: the service sends the counts at the end.
+        is_estimated = True
         tokens_in = sum(count_tokens(turn.text) + TOKENS_A_TURN for turn in run.prompt)
-        tokens_out, estimated = count_tokens(message.text), True
+        tokens_out = count_tokens(message.text)
     else:
         return None
-    if estimated:
+    if is_estimated:
         usage.estimated_input_tokens += tokens_in
         usage.estimated_output_tokens += tokens_out
     else:
@@ -348,11 +376,15 @@ def _count_tokens(
     return tokens_in, tokens_out
 
 
-def _message(response: LLMResult) -> AIMessage | None:
-    answer = next((one for many in response.generations for one in many if one), None)
-    message = getattr(answer, "message", None)
-    if answer is None or message is not None:
-        return message if isinstance(message, AIMessage) else None
-    return AIMessage(
-        answer.text, response_metadata=answer.generation_info or {}
-    )  # a text model's
+def _message_of(response: LLMResult) -> AIMessage | None:
+    """The first answer of a response; a text model's as a message."""
+    for generation in chain.from_iterable(response.generations):
+        message = getattr(generation, "message", None)
+        if isinstance(message, AIMessage):
+            return message
+        if message is not None:
+            return None
+        return AIMessage(
+            generation.text, response_metadata=generation.generation_info or {}
+        )
+    return None

@@ -1,9 +1,9 @@
 """Runs as OpenTelemetry's GenAI spans and metrics, through OpenTelemetry's own GenAI library.
 
-That library knows the names, the histograms' buckets, and the environment variables by which
-prompts and answers are recorded. Here stands only what LangChain's callbacks mean in its words.
-Spans are not made current: LangChain begins and ends runs in different threads and contexts.
-A parent is found by its run's id.
+That library knows the names, the histograms' buckets, and the environment variables that switch on
+the recording of prompts and answers. This module only translates LangChain's callbacks into its
+calls. A span never stays the current one, since LangChain starts and ends a run in different
+threads and contexts; its parent is the span of the run that LangChain names as the parent.
 """
 
 from __future__ import annotations
@@ -18,33 +18,35 @@ from langchain_core.messages import AIMessage, BaseMessage, ToolMessage
 from typing_extensions import Self
 
 from .._version import __version__
-from .callbacks import LEFT_EARLY, RunHandler, asked_model
+from .callbacks import LEFT_EARLY, RunHandler, is_from_cache, requested_model
 
 if TYPE_CHECKING:
     from opentelemetry._logs import LoggerProvider
     from opentelemetry.context import Context
     from opentelemetry.metrics import MeterProvider
     from opentelemetry.trace import TracerProvider
-else:
-    LoggerProvider = Context = MeterProvider = TracerProvider = (
-        Any  # hints are read at run time
+    from opentelemetry.util.genai.invocation import (
+        GenAIInvocation,
+        InferenceInvocation,
     )
+else:  # some tools read hints at run time, where OpenTelemetry may be missing
+    LoggerProvider = Context = MeterProvider = TracerProvider = Any
 
-_AGENT = "langchain_create_agent"  # what LangChain's agents say of themselves
+_AGENT = "langchain_create_agent"  # the integration that LangChain's agents name
 _ROLES = {"human": "user", "ai": "assistant"}
-_GRAPH = "LangGraph"  # the name of a graph that was given none
+_GRAPH = "LangGraph"  # LangChain's name of a graph without a name
 
 
 @dataclass
-class _Run:
-    """A run that is open: its span, if it has one, and what runs inside have as their parent."""
+class _SpanRun:
+    """An open run: its span, if it has one, and the parent's context for the runs inside."""
 
-    span: Any
+    span: Any  # of the library's class for this kind of run
     context: Context | None
-    failure: str | None = None  # of a tool that told the model of it
+    failure: str | None = None  # of a tool that has reported it to the model
 
 
-class SvcOpenTelemetryCallbackHandler(RunHandler[_Run]):
+class SvcOpenTelemetryCallbackHandler(RunHandler[_SpanRun]):
     """Records models, tools, retrievers, agents and chains as GenAI spans and metrics.
 
         from langchain_svc import SvcOpenTelemetryCallbackHandler
@@ -96,117 +98,129 @@ class SvcOpenTelemetryCallbackHandler(RunHandler[_Run]):
 
     # -- models ---------------------------------------------------------------------------------
 
-    def _begin_model(
+    def _start_model_run(
         self,
         run_id: UUID,
         operation: str,
-        asked: list[BaseMessage],
-        told: dict[str, Any],
+        prompt: list[BaseMessage],
+        details: dict[str, Any],
     ) -> None:
-        params = told.get("invocation_params") or {}
-        metadata = told.get("metadata") or {}
-        settings = (told.get("serialized") or {}).get("kwargs") or {}
-        url = urlsplit(
-            str(settings.get("base_url_v1") or settings.get("base_url") or "")
-        )
+        params = details.get("invocation_params") or {}
+        metadata = details.get("metadata") or {}
+        settings = (details.get("serialized") or {}).get("kwargs") or {}
+        base_url = settings.get("base_url_v1") or settings.get("base_url") or ""
+        url = urlsplit(str(base_url))
         span = self._telemetry.inference(
             str(metadata.get("ls_provider") or "unknown"),
-            request_model=asked_model(told),
+            request_model=requested_model(details),
             server_address=url.hostname,
             server_port=url.port,
             operation_name=operation,
-            context=self._parent(told),
+            context=self._parent_context(details),
             conversation_id=_conversation(metadata),
         )
         for name in ("temperature", "max_tokens", "top_p", "seed"):
             setattr(span, name, params.get(name))
         stop = params.get("stop")
-        span.stop_sequences = [stop] if isinstance(stop, str) else stop
+        if isinstance(stop, str):
+            stop = [stop]
+        span.stop_sequences = stop
         if self._telemetry.should_capture_content():
-            new = self._types.InputMessage
-            span.input_messages = [
-                new(_ROLES.get(one.type, one.type), self._parts(one)) for one in asked
-            ]
-        self._begin_span(run_id, span)
+            new_message = self._types.InputMessage
+            span.input_messages = []
+            for message in prompt:
+                role = _ROLES.get(message.type, message.type)
+                span.input_messages.append(new_message(role, self._parts_of(message)))
+        self._open_span(run_id, span)
 
-    def on_llm_new_token(self, token: Any, *, run_id: UUID, **kwargs: Any) -> None:
+    def on_llm_new_token(self, token: object, *, run_id: UUID, **kwargs: Any) -> None:
         """A piece of a stream has come."""
         del kwargs
         run = self._runs.get(run_id)
         if token and run is not None:
             run.span.record_stream_chunk()
 
-    def on_stream_event(self, event: Any, *, run_id: UUID, **kwargs: Any) -> None:
+    def on_stream_event(
+        self, event: Mapping[str, Any], *, run_id: UUID, **kwargs: Any
+    ) -> None:
         """An event of LangChain's newer streaming protocol has come."""
         if event.get("event") == "content-block-delta":
             self.on_llm_new_token("...", run_id=run_id, **kwargs)
 
-    def _end_model(
+    def _end_model_run(
         self, run_id: UUID, answer: AIMessage | None, error: BaseException | None = None
     ) -> None:
         run = self._runs.get(run_id)
+        failure = None
+        if error is not None:
+            failure = _failure(type(error))
         if run is not None and error is not None:
             _add_retries(run.span, vars(error))
         elif run is not None and answer is not None:
-            self._take(run.span, answer)
-        self._end(run_id, None if error is None else _failure(type(error)))
+            self._add_answer(run.span, answer)
+        self._close_span(run_id, failure)
 
-    def _take(self, span: Any, message: AIMessage) -> None:
-        """What an answer says of itself."""
-        about = message.response_metadata
-        span.response_model_name = about.get("model_name")
-        span.response_id = about.get("id")
-        reason = about.get("finish_reason")
-        span.finish_reasons = [reason] if reason else None
-        _add_retries(span, about)
-        counts: Any = message.usage_metadata or {}
-        if counts.get("total_cost") == 0:  # so LangChain marks an answer of its cache
+    def _add_answer(self, span: InferenceInvocation, message: AIMessage) -> None:
+        """Record an answer's metadata and tokens, and its text where that is wanted."""
+        metadata = message.response_metadata
+        span.response_model_name = metadata.get("model_name")
+        span.response_id = metadata.get("id")
+        reason = metadata.get("finish_reason")
+        span.finish_reasons = None
+        if reason:
+            span.finish_reasons = [reason]
+        _add_retries(span, metadata)
+        counts = message.usage_metadata
+        if is_from_cache(message):
             span.attributes["langchain_svc.cached"] = True
         elif counts:
             span.input_tokens = counts.get("input_tokens")
             span.output_tokens = counts.get("output_tokens")
-            given, made = (
-                counts.get("input_token_details"),
-                counts.get("output_token_details"),
-            )
-            span.cache_read_input_tokens = (given or {}).get("cache_read")
-            span.thinking_tokens = (made or {}).get("reasoning")
-        for name in (
-            "usage_source",
-            "total_tokens",
-        ):  # the latter where it is all that is known
-            if name in about:
-                span.attributes[f"langchain_svc.{name}"] = about[name]
+            input_details = counts.get("input_token_details") or {}
+            output_details = counts.get("output_token_details") or {}
+            span.cache_read_input_tokens = input_details.get("cache_read")
+            span.thinking_tokens = output_details.get("reasoning")
+        # Some answers report only the sum of their tokens.
+        for name in ("usage_source", "total_tokens"):
+            if name in metadata:
+                span.attributes[f"langchain_svc.{name}"] = metadata[name]
         if self._telemetry.should_capture_content():
-            new = self._types.OutputMessage
-            span.output_messages = [new("assistant", self._parts(message), reason)]
+            parts = self._parts_of(message)
+            span.output_messages = [
+                self._types.OutputMessage("assistant", parts, reason)
+            ]
 
-    def _parts(self, message: BaseMessage) -> list[Any]:
-        """What a message says; images are left out."""
+    def _parts_of(self, message: BaseMessage) -> list[Any]:
+        """The texts and calls of a message, without its images."""
         types = self._types
         if isinstance(message, ToolMessage):
             return [types.ToolCallResponsePart(message.text, message.tool_call_id)]
-        parts: list[Any] = [types.TextPart(message.text)] if message.text else []
-        calls = message.tool_calls if isinstance(message, AIMessage) else ()
-        new = types.ToolCallRequestPart
-        return parts + [new(call["args"], call["name"], call["id"]) for call in calls]
+        parts: list[Any] = []
+        if message.text:
+            parts.append(types.TextPart(message.text))
+        if isinstance(message, AIMessage):
+            parts += [
+                types.ToolCallRequestPart(call["args"], call["name"], call["id"])
+                for call in message.tool_calls
+            ]
+        return parts
 
     # -- tools and retrievers -------------------------------------------------------------------
 
     def on_tool_start(
         self, serialized: dict[str, Any], input_str: str, *, run_id: UUID, **kwargs: Any
     ) -> None:
-        """A tool's run begins."""
-        about = serialized or {}
-        name = about.get("name") or "unknown"
+        """A tool's run starts."""
+        tool = serialized or {}
+        name = tool.get("name") or "unknown"
         span = self._telemetry.tool(
-            name, tool_type="function", context=self._parent(kwargs)
+            name, tool_type="function", context=self._parent_context(kwargs)
         )
-        span.tool_description = about.get("description")
+        span.tool_description = tool.get("description")
         span.tool_call_id = kwargs.get("tool_call_id")
         if self._telemetry.should_capture_content():
             span.arguments = input_str
-        self._begin_span(run_id, span)
+        self._open_span(run_id, span)
 
     def svc_tool_called(  # the tools of this package call it
         self,
@@ -220,114 +234,131 @@ class SvcOpenTelemetryCallbackHandler(RunHandler[_Run]):
     ) -> None:
         """One of this package's tools has called the service, or refused to."""
         run = self._runs.get(run_id)
-        if run is not None:
-            run.span.attributes["url.path"] = endpoint
-            _add_retries(run.span, {"retries": retries, "waited": waited})
-            run.failure = None if error is None else _failure(error)
+        if run is None:
+            return
+        run.span.attributes["url.path"] = endpoint
+        _add_retries(run.span, {"retries": retries, "waited": waited})
+        run.failure = None
+        if error is not None:
+            run.failure = _failure(error)
 
-    def on_tool_end(self, output: Any, *, run_id: UUID, **kwargs: Any) -> None:
-        """A tool's run has ended; its error may have been told to the model."""
+    def on_tool_end(self, output: object, *, run_id: UUID, **kwargs: Any) -> None:
+        """A tool's run has ended; it may have reported an error to the model."""
         del kwargs
+        failure = None
+        if isinstance(output, ToolMessage) and output.status == "error":
+            failure = "_OTHER"  # OpenTelemetry's name of an unknown error
         run = self._runs.get(run_id)
-        if run is not None and self._telemetry.should_capture_content():
-            run.span.tool_result = (
-                output.text if isinstance(output, BaseMessage) else str(output)
-            )
-        failed = isinstance(output, ToolMessage) and output.status == "error"
-        failure = "_OTHER" if failed else None  # as OpenTelemetry names the unknown
-        self._end(run_id, (run and run.failure) or failure)
+        if run is not None:
+            failure = run.failure or failure
+            if self._telemetry.should_capture_content():
+                run.span.tool_result = str(output)
+                if isinstance(output, BaseMessage):
+                    run.span.tool_result = output.text
+        self._close_span(run_id, failure)
 
     def on_retriever_start(
         self, serialized: dict[str, Any], query: str, *, run_id: UUID, **kwargs: Any
     ) -> None:
-        """A search begins."""
-        span = self._telemetry.retrieval(context=self._parent(kwargs))
+        """A search starts."""
+        span = self._telemetry.retrieval(context=self._parent_context(kwargs))
         if self._telemetry.should_capture_content():
             span.query_text = query
-        self._begin_span(run_id, span)
+        self._open_span(run_id, span)
 
-    def on_retriever_end(self, documents: Any, *, run_id: UUID, **kwargs: Any) -> None:
+    def on_retriever_end(
+        self, documents: object, *, run_id: UUID, **kwargs: Any
+    ) -> None:
         """A search has its documents."""
         del kwargs
-        self._end(run_id)
+        self._close_span(run_id)
 
     # -- agents and chains ----------------------------------------------------------------------
 
     def on_chain_start(
-        self, serialized: dict[str, Any], inputs: Any, *, run_id: UUID, **kwargs: Any
+        self, serialized: dict[str, Any], inputs: object, *, run_id: UUID, **kwargs: Any
     ) -> None:
-        """A chain's run begins: an agent and an outermost chain have a span, no other."""
+        """A chain's run starts. Only an agent and an outermost chain have a span."""
         metadata = kwargs.get("metadata") or {}
         name = kwargs.get("name") or (serialized or {}).get("name")
-        agent, talk = metadata.get("lc_agent_name"), _conversation(metadata)
-        parent = self._parent(kwargs)
-        span: Any = None
+        agent = metadata.get("lc_agent_name")
+        conversation = _conversation(metadata)
+        parent = self._parent_context(kwargs)
         if metadata.get("ls_integration") == _AGENT and name in {agent, _GRAPH}:
-            span = self._telemetry.invoke_local_agent(
-                agent_name=agent, context=parent, conversation_id=talk
+            agent_span = self._telemetry.invoke_local_agent(
+                agent_name=agent, context=parent, conversation_id=conversation
             )
+            self._open_span(run_id, agent_span)
         elif kwargs.get("parent_run_id") is None:
-            span = self._telemetry.workflow(name, context=parent, conversation_id=talk)
-        if span is not None:
-            self._begin_span(run_id, span)
+            span = self._telemetry.workflow(
+                name, context=parent, conversation_id=conversation
+            )
+            self._open_span(run_id, span)
         else:
-            self._begin(run_id, _Run(None, parent))
+            self._open_run(run_id, _SpanRun(None, parent))
 
-    def on_chain_end(self, outputs: Any, *, run_id: UUID, **kwargs: Any) -> None:
+    def on_chain_end(self, outputs: object, *, run_id: UUID, **kwargs: Any) -> None:
         """A chain's run has ended."""
         del kwargs
-        self._end(run_id)
+        self._close_span(run_id)
 
     def on_chain_error(
         self, error: BaseException, *, run_id: UUID, **kwargs: Any
     ) -> None:
         """A run has failed."""
         del kwargs
-        self._end(run_id, _failure(type(error)))
+        self._close_span(run_id, _failure(type(error)))
 
     on_tool_error = on_retriever_error = on_chain_error
 
     # -- runs -----------------------------------------------------------------------------------
 
-    def _parent(self, kwargs: Mapping[str, Any]) -> Context | None:
-        """The context of the run around; None, which is the current one, where there is none."""
-        parent: Any = kwargs.get("parent_run_id")
-        run = self._runs.get(parent)
-        return None if run is None else run.context
+    def _parent_context(self, details: Mapping[str, Any]) -> Context | None:
+        """The context of the parent run; None, which is the current context, without one."""
+        parent_id = details.get("parent_run_id")
+        if parent_id is None:
+            return None
+        run = self._runs.get(parent_id)  # other threads may drop it
+        if run is None:
+            return None
+        return run.context
 
-    def _begin_span(self, run_id: UUID, span: Any) -> None:
-        span.suspend()  # it was current for a moment; see the top
-        self._begin(run_id, _Run(span, span.context))
+    def _open_span(self, run_id: UUID, span: GenAIInvocation) -> None:
+        span.suspend()  # the library has made it the current span; see the top
+        self._open_run(run_id, _SpanRun(span, span.context))
 
-    def _end(self, run_id: UUID, failure: str | None = None) -> None:
+    def _close_span(self, run_id: UUID, failure: str | None = None) -> None:
         run = self._runs.pop(run_id, None)
         if run is None or run.span is None:
             return
         if failure is None:
             run.span.stop()
-        else:  # without the error's text, in which a prompt may stand
+        else:  # without the error's text, which may repeat a prompt
             run.span.fail(self._types.Error(message=None, type=failure))
 
 
 def _failure(error: type[BaseException]) -> str | None:
-    """An error's type, as OpenTelemetry names them.
+    """OpenTelemetry's name of an error's type.
 
-    None where a run was left early, or its graph pauses to ask a person.
+    None where the caller left a run early, or its graph pauses to ask a person.
     """
     names = {kind.__name__ for kind in error.__mro__}
     if issubclass(error, LEFT_EARLY) or "GraphBubbleUp" in names:
         return None
-    module = "" if error.__module__ == "builtins" else f"{error.__module__}."
-    return module + error.__qualname__
+    if error.__module__ == "builtins":
+        return error.__qualname__
+    return f"{error.__module__}.{error.__qualname__}"
 
 
 def _conversation(metadata: Mapping[str, Any]) -> str | None:
     """The thread of a graph's checkpointer."""
     thread = metadata.get("thread_id")
-    return None if thread is None else str(thread)
+    if thread is None:
+        return None
+    return str(thread)
 
 
-def _add_retries(span: Any, about: Mapping[str, Any]) -> None:
-    if about.get("retries"):
-        span.attributes["langchain_svc.retries"] = about["retries"]
-        span.attributes["langchain_svc.waited"] = about.get("waited", 0.0)
+def _add_retries(span: GenAIInvocation, details: Mapping[str, Any]) -> None:
+    if details.get("retries"):
+        span.attributes["langchain_svc.retries"] = details["retries"]
+        span.attributes["langchain_svc.waited"] = details.get("waited", 0.0)

@@ -1,4 +1,4 @@
-"""Counts of calls: what they are, what they cost, and how people see them."""
+"""The counts of calls and their cost, and the table that shows them."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 @dataclass
 class ModelUsage:
-    """What the calls of one model or tool came to.
+    """The counts of one model's or tool's calls.
 
     Attributes:
         calls: Calls that reached the service, however they ended.
@@ -62,20 +62,23 @@ class ModelUsage:
 class _Column:
     head: str
     words: str  # for one cell, where there is no column
-    cell: Callable[[ModelUsage], str]  # "" where there is nothing to tell
-    empty: str = (
-        ""  # what stands there then; a column without it is shown where it is needed
-    )
+    cell: Callable[[ModelUsage], str]  # "" where there is nothing to show
+    # The cell's text then. A column without one is left out if all its cells are empty.
+    empty: str = ""
 
 
 def _count(count: int) -> str:
-    return f"{count:,}" if count else ""
+    if not count:
+        return ""
+    return f"{count:,}"
 
 
 def _tokens(counted: int, estimated: int) -> str:
-    return " + ".join(
-        filter(None, (_count(counted), f"~{estimated:,}" if estimated else ""))
-    )
+    if counted and estimated:
+        return f"{counted:,} + ~{estimated:,}"
+    if estimated:
+        return f"~{estimated:,}"
+    return _count(counted)
 
 
 def _tokens_in(usage: ModelUsage) -> str:
@@ -87,14 +90,18 @@ def _tokens_out(usage: ModelUsage) -> str:
 
 
 def _retries(usage: ModelUsage) -> str:
-    return f"{usage.retries:,} ({usage.waited:,.1f} s)" if usage.retries else ""
+    if not usage.retries:
+        return ""
+    return f"{usage.retries:,} ({usage.waited:,.1f} s)"
 
 
 def _cost(usage: ModelUsage) -> str:
-    about = "~" if usage.estimated_input_tokens or usage.estimated_output_tokens else ""
+    sign = ""
+    if usage.estimated_input_tokens or usage.estimated_output_tokens:
+        sign = "~"
     costs = (
-        f"{about}{cost:,.4g} {name}".strip()
-        for name, cost in sorted(usage.cost.items())
+        f"{sign}{cost:,.4g} {currency}".strip()
+        for currency, cost in sorted(usage.cost.items())
     )
     return " + ".join(costs)
 
@@ -112,29 +119,30 @@ _COLUMNS = (
 )
 
 
-def _went_wrong(usage: ModelUsage) -> list[str]:
-    """What has no column."""
-    said = [f"{count:,} {name}" for name, count in sorted(usage.errors.items())]
+def _problems(usage: ModelUsage) -> list[str]:
+    """The counts that have no column, in words."""
+    problems = [f"{count:,} {name}" for name, count in sorted(usage.errors.items())]
     if usage.stopped:
-        said.append(f"{usage.stopped:,} left early")
+        problems.append(f"{usage.stopped:,} left early")
     if usage.cut:
-        said.append(_said("{} answers cut off", _count(usage.cut)))
+        problems.append(_in_words("{} answers cut off", _count(usage.cut)))
     if usage.unpriced_calls:
-        said.append(
-            _said("{} calls without a known price", _count(usage.unpriced_calls))
-        )
-    return said
+        count = _count(usage.unpriced_calls)
+        problems.append(_in_words("{} calls without a known price", count))
+    return problems
 
 
-def _said(words: str, count: str) -> str:
+def _in_words(words: str, count: str) -> str:
     """A count in words: 2 calls, 1 call."""
-    return (words.replace("s", "", 1) if count == "1" else words).format(count)
+    if count == "1":
+        words = words.replace("s", "", 1)
+    return words.format(count)
 
 
 class UsageTable:
     """A row for each model and tool. rich prints it as a table, all else shows it as lines.
 
-    Both tell all that happened: a console without room for the whole table shows the lines.
+    Both show all counts: a console without room for the whole table shows the lines.
     """
 
     def __init__(self, rows: Sequence[tuple[str, ModelUsage]]) -> None:
@@ -144,12 +152,10 @@ class UsageTable:
             rows: The counts under their names, in order.
         """
         self._rows = rows
-        # Those that always stand there, and those with something to tell.
-        self._columns = [
-            each
-            for each in _COLUMNS
-            if each.empty or any(each.cell(usage) for _, usage in rows)
-        ]
+        self._columns: list[_Column] = []
+        for column in _COLUMNS:
+            if column.empty or any(column.cell(usage) for _, usage in rows):
+                self._columns.append(column)
 
     def __repr__(self) -> str:
         return "\n".join(self._lines(self._columns)) or "nothing counted"
@@ -169,24 +175,28 @@ class UsageTable:
             pad_edge=False,
         )
         table.add_column("model", no_wrap=True)
-        for each in self._columns:
-            table.add_column(each.head, justify="right", no_wrap=True)
-        for name, usage in self._rows:  # as text, in which brackets are no markup
-            cells = (each.cell(usage) or each.empty for each in self._columns)
+        for column in self._columns:
+            table.add_column(column.head, justify="right", no_wrap=True)
+        for name, usage in self._rows:
+            cells = (column.cell(usage) or column.empty for column in self._columns)
+            # As `Text`, since rich reads brackets in a string as markup.
             table.add_row(Text(name), *map(Text, cells))
         width = console.measure(table, options=options.update(width=10_000)).maximum
-        fits = width <= options.max_width
-        if fits:
+        columns_in_lines = self._columns
+        if width <= options.max_width:
             yield table
-        for line in self._lines(() if fits else self._columns):
+            columns_in_lines = []
+        for line in self._lines(columns_in_lines):
             yield Text(line, overflow="fold")
 
     def _lines(self, columns: Iterable[_Column]) -> Iterator[str]:
-        """What these columns would show of each row, and what went wrong, in words."""
+        """A line for each row: its cells of these columns, and its problems, in words."""
         for name, usage in self._rows:
-            cells = ((each.words, each.cell(usage)) for each in columns)
-            told = [_said(words, cell) for words, cell in cells if cell] + _went_wrong(
-                usage
-            )
-            if told:
-                yield f"{name}: {', '.join(told)}"
+            items: list[str] = []
+            for column in columns:
+                cell = column.cell(usage)
+                if cell:
+                    items.append(_in_words(column.words, cell))
+            items += _problems(usage)
+            if items:
+                yield f"{name}: {', '.join(items)}"
