@@ -234,14 +234,15 @@ def crowd(count: int = 1_000, calls: int = 2_000) -> dict[str, Any]:
 
         async def later() -> list[float]:
             return [
-                asked(time.perf_counter(), await account.aask(Ticket()))
+                asked(time.perf_counter(), await account.aacquire(Ticket()))
                 for _ in range(calls)
             ]
 
         def took() -> list[float]:
             client.config_resetstat()
             now = [
-                asked(time.perf_counter(), account.ask(Ticket())) for _ in range(calls)
+                asked(time.perf_counter(), account.acquire(Ticket()))
+                for _ in range(calls)
             ]
             script = client.info("commandstats")["cmdstat_evalsha"]["usec_per_call"]
             # The quickest quarter: what other programs on the machine disturbed is left out.
@@ -252,7 +253,7 @@ def crowd(count: int = 1_000, calls: int = 2_000) -> dict[str, Any]:
         alone, own = took(), redis_store._STARTED  # noqa: SLF001  # who this process says it is
         for number in range(count):
             redis_store._STARTED = f"{number:032x}"  # noqa: SLF001  # the same
-            account.ask(Ticket())
+            account.acquire(Ticket())
         redis_store._STARTED = own  # noqa: SLF001  # the same
         names = ("the script", "ask, sync", "ask, async")
         return {

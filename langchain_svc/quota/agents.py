@@ -1,4 +1,4 @@
-"""`SvcBudgetMiddleware`: what becomes of an agent whose budget is used up."""
+"""`SvcBudgetMiddleware`: what an agent does when its budget is used up."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _BOUNDS = ("max_requests", "max_tokens", "max_cost")
 
 
 class SvcBudgetMiddleware(_Middleware):
-    """Keeps an agent within a budget, and lets it end with what it has.
+    """Keeps an agent within a budget, and lets it end with the work that is done.
 
         agent = create_agent(
             model, tools, middleware=[SvcBudgetMiddleware(SvcBudget(max_tokens=50_000))]
@@ -99,7 +99,7 @@ class SvcBudgetMiddleware(_Middleware):
                 return message
 
     def wrap_tool_call(self, request: Any, handler: Callable[[Any], Any]) -> Any:
-        """Call a tool within the budget. What it reports of the end is for the model to read."""
+        """Call a tool within the budget. The model reads the tool's report of its end."""
         with self.budget:
             return handler(request)
 
@@ -112,7 +112,7 @@ class SvcBudgetMiddleware(_Middleware):
 
     def _at_limit(self, error: SvcBudgetError) -> AIMessage | None:
         """The agent's last message; None where the bound was raised, so that the call is tried."""
-        # Another budget around the agent, or a price that is missing, is not for us to decide.
+        # Another budget around the agent, or a price that is missing, is not ours to decide.
         if self.at_limit == "raise" or not self.budget.raised(error):
             raise error
         if self.at_limit == "end":
@@ -132,23 +132,22 @@ class SvcBudgetMiddleware(_Middleware):
                 return _last_message(error)
             try:
                 self._raise_to(answer)
-            except ValueError as unusable:
-                # The graph keeps this answer: an error here would meet every later one as well.
-                question = {**question, "problem": str(unusable)}
+            except ValueError as problem:
+                # The graph keeps this answer and replays it before every later one, so an error
+                # here would come back for ever.
+                question = {**question, "problem": str(problem)}
             else:
                 return None
 
-    def _raise_to(self, answer: Any) -> None:
-        """Raise the bounds as a person has answered; ValueError where that is no such answer."""
-        is_raise = (
-            isinstance(answer, Mapping) and bool(answer) and {*answer} <= {*_BOUNDS}
+    def _raise_to(self, answer: object) -> None:
+        """Raise the bounds as a person has answered; ValueError for another answer."""
+        if isinstance(answer, Mapping) and answer and {*answer} <= {*_BOUNDS}:
+            self.budget.raise_to(**answer)
+            return
+        raise ValueError(
+            "The answer to a budget's question must be 'end', or larger bounds such as "
+            f"{{'max_requests': 50}} ({', '.join(_BOUNDS)}), not {safe_repr(answer)}"
         )
-        if not is_raise:
-            raise ValueError(
-                "The answer to a budget's question must be 'end', or larger bounds such as "
-                f"{{'max_requests': 50}} ({', '.join(_BOUNDS)}), not {safe_repr(answer)}"
-            )
-        self.budget.raise_to(**answer)
 
 
 def _last_message(error: SvcBudgetError) -> AIMessage:
@@ -159,7 +158,7 @@ def _last_message(error: SvcBudgetError) -> AIMessage:
 
 
 def _question(error: SvcBudgetError) -> dict[str, Any]:
-    """What a person is asked: plain values, which every checkpointer can keep."""
+    """The question to a person, of plain values, which every checkpointer can keep."""
     return {
         "message": error.message,
         "used": vars(error.used),

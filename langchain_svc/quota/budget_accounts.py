@@ -1,12 +1,12 @@
-"""What calls used of a budget: reserved before they are sent, settled or given back afterwards.
+"""The use of a budget: reserved before a call is sent, settled or given back afterwards.
 
-An account in the memory of this process; `redis_budget.py` has the one that processes share. Both
-keep the same rules:
+Here is the account in the memory of this process; `redis_budget.py` has the one that processes
+share. Both keep the same rules:
 
-- A call reserves the most that it may use. What is used and what is reserved may never exceed a
-  bound together, so calls in flight cannot pass it.
-- A call that ended is counted by what it used. A call that was not sent gives its share back.
-- A period is one of the calendar, in UTC. What was reserved in one counts in that one.
+- A call reserves the most that it may use. Used and reserved amounts together may never exceed a
+  bound, so calls in flight cannot pass it.
+- A call that ended counts by what it used. A call that was not sent gives its share back.
+- A period is one of the calendar, in UTC. A reservation counts in the period that it was made in.
 """
 
 from __future__ import annotations
@@ -38,23 +38,23 @@ class Reservation:
 
 
 class Standing(NamedTuple):
-    """Where an account stands, and what became of a call that asked for a share."""
+    """The state of an account, and the share that a call asked for."""
 
     used: Amounts  # by calls that have ended
     reserved: Amounts  # by calls that are on their way
-    calls: int  # how many those are
+    calls: int  # the number of calls that are on their way
     reservation: Reservation | None = None  # None where it was not granted
-    wait: Wait | None = None  # where that cannot be decided yet
+    wait: Wait | None = None  # set where that cannot be decided yet
 
 
 class BudgetAccount(Protocol):
     """Where the use of a budget is counted."""
 
-    local: bool  # asking needs no I/O
-    estimates: Estimates  # of the calls that ask
+    local: bool  # reserving does no I/O
+    estimates: Estimates  # of the calls that reserve
 
     def reserve(self, most: Amounts, bounds: Bounds, seconds: float) -> Standing:
-        """Take a share, if no bound is passed; wait for an answer no longer than so."""
+        """Take a share, if no bound is passed. Waits at most so many seconds for the storage."""
         ...
 
     async def areserve(self, most: Amounts, bounds: Bounds, seconds: float) -> Standing:
@@ -66,26 +66,26 @@ class BudgetAccount(Protocol):
         ...
 
     def look(self) -> Standing:
-        """Where the account stands."""
+        """The state of the account now."""
         ...
 
 
-def add(one: Amounts, other: Amounts) -> Amounts:
-    """The sum of both, each unit by itself."""
-    return one[0] + other[0], one[1] + other[1], one[2] + other[2]
+def add(first: Amounts, second: Amounts) -> Amounts:
+    """The sum, each unit by itself."""
+    return first[0] + second[0], first[1] + second[1], first[2] + second[2]
 
 
 def passes(bounds: Bounds, standing: Standing, most: Amounts) -> bool:
     """Whether a call that may use so much would exceed a bound."""
     counted = add(standing.used, standing.reserved)
-    for bound, amount, wanted in zip(bounds, counted, most, strict=True):
-        if bound is not None and wanted > max(0, bound - amount):
+    for bound, amount, requested in zip(bounds, counted, most, strict=True):
+        if bound is not None and requested > max(0, bound - amount):
             return True
     return False
 
 
 def period_at(period: str | None, now: float) -> int:
-    """The number of the hour, day or month (UTC) of a moment; 0 where nothing begins anew."""
+    """The number of the hour, day or month (UTC) at a moment; 0 without a period."""
     moment = datetime.fromtimestamp(now, timezone.utc)
     if period == "hour":
         return int(now // 3600)
@@ -105,17 +105,17 @@ class MemoryBudget:
         self, period: str | None, clock: Callable[[], float] = time.time
     ) -> None:
         self.estimates = Estimates()
-        self._name = period
+        self._period = period
         self._clock = clock
         self._lock = new_lock()
-        self._period = 0
+        self._number = 0  # of the period that is counted
         self._used = NOTHING
         self._reservations: set[Reservation] = set()
 
     def _standing(self) -> Standing:
-        period = period_at(self._name, self._clock())
-        if period > self._period:  # a clock that is set back begins nothing anew
-            self._period = period
+        number = period_at(self._period, self._clock())
+        if number > self._number:  # a clock that is set back starts no period
+            self._number = number
             self._used = NOTHING
             self._reservations = set()
         reserved = NOTHING
@@ -129,7 +129,7 @@ class MemoryBudget:
             standing = self._standing()
             if passes(bounds, standing, most):
                 return standing
-            reservation = Reservation(most, self._period)
+            reservation = Reservation(most, self._number)
             self._reservations.add(reservation)
             return standing._replace(reservation=reservation)
 
@@ -145,6 +145,6 @@ class MemoryBudget:
                 self._used = add(self._used, used or NOTHING)
 
     def look(self) -> Standing:
-        """Where the account stands."""
+        """The state of the account now."""
         with self._lock:
             return self._standing()

@@ -1,4 +1,4 @@
-"""What a call asks before each of its tries: the key's quota, and the budgets it runs under."""
+"""The limits that a call obeys before each try: the key's quota, and the budgets around it."""
 
 from __future__ import annotations
 
@@ -30,13 +30,13 @@ from .budget_accounts import (
     add,
 )
 from .estimates import BYTES_A_TOKEN, Estimates, Used, read_usage
-from .ledger import BULK, INTERACTIVE, Ledger, Outcome, Ticket
+from .ledger import BULK, Ledger, Outcome, Ticket
 from .plans import DAY, MEMORY, PERIODS, key_digest
 
 BULK_JOB: ContextVar[str | None] = ContextVar("langchain_svc_bulk_job", default=None)
 
-_LOOK = 0.25  # seconds between two answers whose headers are read
-_LIVE: WeakValueDictionary[str, Any] = WeakValueDictionary()
+_HEADERS_EVERY = 0.25  # seconds between two answers whose headers are read
+_LIVE: WeakValueDictionary[str, Shared] = WeakValueDictionary()
 
 
 class Shared:
@@ -46,7 +46,7 @@ class Shared:
     """
 
     setting: str  # the parameter that takes it
-    _given: dict[str, Any]  # the arguments of the constructor
+    _arguments: dict[str, Any]  # of the constructor
 
     def __init__(self) -> None:
         self.estimates = Estimates()
@@ -57,30 +57,33 @@ class Shared:
     def limiter(
         self, interface: str, key: str, size: CallSize, limits: tuple[Any, ...]
     ) -> CallLimiter:
-        """What a call under all these limits asks before each try."""
+        """The limiter of a call that runs under all these limits."""
         quota = next((limit for limit in limits if limit.setting == "quota"), None)
         budgets = tuple(
             dict.fromkeys(limit for limit in limits if limit.setting == "budget")
         )
-        account = None if quota is None else quota.account(interface, key)
-        return CallLimiter(account, budgets, size, (quota or budgets[0]).estimates)
+        if quota is None:
+            return CallLimiter(None, budgets, size, budgets[0].estimates)
+        account = quota.account(interface, key)
+        return CallLimiter(account, budgets, size, quota.estimates)
 
     def __copy__(self) -> Self:
         return self
 
-    def __deepcopy__(self, _: Any) -> Self:
+    def __deepcopy__(self, _: object) -> Self:
         return self
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return _restored, (type(self), self._id, self._given)
+        return _restored, (type(self), self._id, self._arguments)
 
 
-def _restored(kind: type[Any], id_: str, arguments: dict[str, Any]) -> Any:
-    found = _LIVE.get(id_)
-    if found is None:
-        found = _LIVE[id_] = kind(**arguments)
-        found._id = id_  # noqa: SLF001  # our own class
-    return found
+def _restored(kind: type[Shared], id_: str, arguments: dict[str, Any]) -> Shared:
+    shared = _LIVE.get(id_)
+    if shared is None:
+        shared = kind(**arguments)
+        shared._id = id_  # noqa: SLF001  # our own class
+        _LIVE[id_] = shared
+    return shared
 
 
 # -- budgets -------------------------------------------------------------------------------------
@@ -96,7 +99,7 @@ class BudgetUse:
 
 
 class Hold(NamedTuple):
-    """What a call that is on its way may use of a budget."""
+    """The share of a budget that a call on its way may use."""
 
     budget: SvcBudget
     tokens: int
@@ -105,7 +108,7 @@ class Hold(NamedTuple):
     reservation: Reservation | None = None  # None until the account has granted it
 
     def use(self, prompt: int, tokens: int) -> Amounts:
-        """The request, the tokens and the cost of a call that took so much."""
+        """The request, the tokens and the cost of a call with these tokens."""
         if self.price is None:
             return 1, tokens, 0.0
         answer = tokens - prompt
@@ -181,7 +184,7 @@ class SvcBudget(Shared):
         self._prices = None if prices is None else read_prices(prices)
         self._period = period
         self._account, place = _account_of(storage, key, period)
-        self._given = {
+        self._arguments = {
             **bounds,
             "prices": self._prices,
             "storage": place,  # without a password
@@ -204,11 +207,14 @@ class SvcBudget(Shared):
         return self._left(self._account.look())
 
     def _left(self, standing: Standing) -> BudgetUse:
-        left: list[Any] = []
-        taken = add(standing.used, standing.reserved)
-        for bound, amount in zip(self._bounds.values(), taken, strict=True):
-            left.append(None if bound is None else max(0, bound - amount))
-        return BudgetUse(*left)
+        remaining: list[Any] = []
+        counted = add(standing.used, standing.reserved)
+        for bound, amount in zip(self._bounds.values(), counted, strict=True):
+            if bound is None:
+                remaining.append(None)
+            else:
+                remaining.append(max(0, bound - amount))
+        return BudgetUse(*remaining)
 
     def raise_to(
         self,
@@ -236,30 +242,30 @@ class SvcBudget(Shared):
                 before = self._bounds[name]
                 if value is not None and before is not None:
                     self._bounds[name] = max(value, before)
-            self._given = {**self._given, **self._bounds}
+            self._arguments = {**self._arguments, **self._bounds}
 
     def hold(
-        self, size: CallSize, prompt: int, estimates: Estimates, left: float
+        self, size: CallSize, prompt: int, estimates: Estimates, patience: float
     ) -> Hold | Wait:
-        """Take what a call may use, or how long to wait until that can be decided.
+        """Reserve what a call may use, or say how long to wait until that can be decided.
 
         Raises:
             SvcBudgetError: It would pass a bound, or its price is not known.
             SvcConnectionError: The storage does not answer.
         """
-        hold = self._request(size, prompt, estimates)
+        hold = self._largest_hold(size, prompt, estimates)
         most = hold.use(hold.prompt, hold.tokens)
-        standing = self._account.reserve(most, self._values(), left)
-        return self._granted(hold, most, standing, left)
+        standing = self._account.reserve(most, self._values(), patience)
+        return self._granted(hold, most, standing, patience)
 
     async def ahold(
-        self, size: CallSize, prompt: int, estimates: Estimates, left: float
+        self, size: CallSize, prompt: int, estimates: Estimates, patience: float
     ) -> Hold | Wait:
         """The async version of `hold`."""
-        hold = self._request(size, prompt, estimates)
+        hold = self._largest_hold(size, prompt, estimates)
         most = hold.use(hold.prompt, hold.tokens)
-        standing = await self._account.areserve(most, self._values(), left)
-        return self._granted(hold, most, standing, left)
+        standing = await self._account.areserve(most, self._values(), patience)
+        return self._granted(hold, most, standing, patience)
 
     def _values(self) -> Bounds:
         return (
@@ -268,26 +274,27 @@ class SvcBudget(Shared):
             self._bounds["max_cost"],
         )
 
-    def _request(self, size: CallSize, prompt: int, estimates: Estimates) -> Hold:
-        """What a call may use at most."""
-        tokens = 0
-        if size.metered and self.counts_tokens:
-            # All that an answer may take, where that is known: then nothing is passed.
-            tokens = prompt + (size.max_tokens or estimates.answer(None))
-        return Hold(self, tokens, prompt if tokens else 0, self._price(size))
+    def _largest_hold(self, size: CallSize, prompt: int, estimates: Estimates) -> Hold:
+        """The most that a call may use; the account has not granted it yet."""
+        price = self._price(size)
+        if not (size.metered and self.counts_tokens):
+            return Hold(self, 0, 0, price)
+        # If the request limits its answer, the call cannot use more: no bound is ever exceeded.
+        tokens = prompt + (size.max_tokens or estimates.answer(None))
+        return Hold(self, tokens, prompt, price)
 
     def _granted(
-        self, hold: Hold, most: Amounts, standing: Standing, left: float
+        self, hold: Hold, most: Amounts, standing: Standing, patience: float
     ) -> Hold | Wait:
         """The call's share, if the account has granted it."""
         if standing.reservation is not None:
             return hold._replace(reservation=standing.reservation)
         wait = standing.wait
         if wait is None:
-            raise self._passed(most, standing)
-        if wait.turn > left:
+            raise self._exceeded(most, standing)
+        if wait.turn > patience:
             error = SvcConnectionError(
-                f"The budget's storage {self._given['storage']} has just started, and waits "
+                f"The budget's storage {self._arguments['storage']} has just started, and waits "
                 f"{wait.turn:.1f} s for processes that know what was used; nothing was sent. Try "
                 "again then, or allow a larger deadline="
             )
@@ -298,72 +305,81 @@ class SvcBudget(Shared):
     def _price(self, size: CallSize) -> Price | None:
         if self._bounds["max_cost"] is None or size.free:
             return None
-        prices = size.prices if self._prices is None else self._prices
-        price = prices.get(size.model or "") if size.metered else None
-        if price is None:
-            what = f"model {safe_repr(size.model)}" if size.metered else "this endpoint"
-            raise SvcBudgetError(
-                f"No price of {what} is known, so max_cost cannot be kept: nothing was sent. "
-                f"Known are prices of: {', '.join(sorted(prices)) or 'none'}. Call "
-                'ChatSvc.list_models() once, give SvcBudget(prices={"model": {"input": ..., '
-                '"output": ..., "per_tokens": 1_000_000}}), or bound it by max_requests= or '
-                "max_tokens=",
-                **self._standing_at_hand(),
-            )
-        return price
+        prices = size.prices
+        if self._prices is not None:
+            prices = self._prices
+        priced = "this endpoint"
+        price = None
+        if size.metered:
+            priced = f"model {safe_repr(size.model)}"
+            price = prices.get(size.model or "")
+        if price is not None:
+            return price
+        standing: dict[str, BudgetUse] = {}
+        if self.local:  # I/O would hold up an event loop here
+            standing = {"used": self.used, "left": self.left}
+        raise SvcBudgetError(
+            f"No price of {priced} is known, so max_cost cannot be kept: nothing was sent. "
+            f"Known are prices of: {', '.join(sorted(prices)) or 'none'}. Call "
+            'ChatSvc.list_models() once, give SvcBudget(prices={"model": {"input": ..., '
+            '"output": ..., "per_tokens": 1_000_000}}), or bound it by max_requests= or '
+            "max_tokens=",
+            **standing,
+        )
 
-    def _standing_at_hand(self) -> dict[str, BudgetUse]:
-        """What can be said without I/O, which may not hold up an event loop."""
-        if not self.local:
-            return {}
-        return {"used": self.used, "left": self.left}
-
-    def _passed(self, most: Amounts, standing: Standing) -> SvcBudgetError:
-        """Why a call is not sent: the first bound that it would pass."""
-        left = self._left(standing)
-        free_of_each = (left.requests, left.tokens, left.cost)
-        bounded: list[tuple[str, float, float, float]] = []
-        for name, used, free, wanted in zip(
-            self._bounds, standing.used, free_of_each, most, strict=True
-        ):
-            if free is not None:
-                bounded.append((name, used, free, wanted))
-        # An error of rounding may let none seem passed, which Redis has refused.
-        passed = [row for row in bounded if row[3] > row[2]] or bounded
-        name, used, free, wanted = passed[0]
-        form = ",.6g" if name == "max_cost" else ",d"
-        of_period = f" of this {self._period}" if self._period else ""
-        calls = standing.calls
-        on_the_way = ""
-        if calls:
-            on_the_way = f", {calls} call{' is' if calls == 1 else 's are'} on the way"
+    def _exceeded(self, most: Amounts, standing: Standing) -> SvcBudgetError:
+        """The error of a call that is not sent, about the first bound that it would exceed."""
+        remaining = self._left(standing)
+        rows = zip(
+            self._bounds,
+            standing.used,
+            (remaining.requests, remaining.tokens, remaining.cost),
+            most,
+            strict=True,
+        )
+        bounded = [row for row in rows if row[2] is not None]
+        exceeded = [row for row in bounded if row[3] > (row[2] or 0)]
+        # Redis may refuse a call that by an error of rounding exceeds no bound here.
+        name, used, free, requested = (exceeded or bounded)[0]
+        form = ",d"
+        if name == "max_cost":
+            form = ",.6g"
+        of_period = ""
         advice = f"Make it smaller, or give SvcBudget a larger {name}"
         if self._period:
+            of_period = f" of this {self._period}"
             advice += f"; the next {self._period} (UTC) begins anew"
+        on_the_way = ""
+        if standing.calls == 1:
+            on_the_way = ", 1 call is on the way"
+        elif standing.calls:
+            on_the_way = f", {standing.calls} calls are on the way"
         error = SvcBudgetError(
             f"The budget's {name}={self._bounds[name]:{form}}{of_period} would be exceeded: "
             f"{used:{form}} used{on_the_way}, {free:{form}} left, and this call asks for "
-            f"{wanted:{form}}. Nothing was sent. {advice}",
+            f"{requested:{form}}. Nothing was sent. {advice}",
             used=BudgetUse(*standing.used),
-            left=left,
+            left=remaining,
         )
         error.budget_id = self._id
         return error
 
     def raised(self, error: SvcBudgetError) -> bool:
-        """Whether it is a bound of this budget that a call would have exceeded."""
+        """Whether a call would have exceeded a bound of this budget."""
         return error.budget_id == self._id
 
     def settle(
         self, hold: Hold, *, sent: bool, tokens: int | None, prompt: int | None
     ) -> None:
-        """Count what a call used in the end, as far as it is known."""
-        assert hold.reservation is not None  # noqa: S101  # only such holds are kept
+        """Count what a call used; tokens that are not known count as reserved."""
+        assert hold.reservation is not None  # noqa: S101  # the caller keeps no others
         if not sent:
             self._account.settle(hold.reservation, None)
             return
-        tokens = hold.tokens if tokens is None else tokens
-        prompt = hold.prompt if prompt is None else prompt
+        if tokens is None:
+            tokens = hold.tokens
+        if prompt is None:
+            prompt = hold.prompt
         self._account.settle(hold.reservation, hold.use(min(prompt, tokens), tokens))
 
     def __enter__(self) -> Self:
@@ -378,10 +394,12 @@ class SvcBudget(Shared):
 
     def __repr__(self) -> str:
         bounds = ", ".join(
-            f"{k}={v!r}" for k, v in self._bounds.items() if v is not None
+            f"{name}={value!r}"
+            for name, value in self._bounds.items()
+            if value is not None
         )
-        if not self.local:  # whose use only Redis knows
-            return f"SvcBudget({bounds}, storage={self._given['storage']!r})"
+        if not self.local:  # only Redis knows the use
+            return f"SvcBudget({bounds}, storage={self._arguments['storage']!r})"
         return f"SvcBudget({bounds}, used={self.used})"
 
 
@@ -390,20 +408,24 @@ def _check_bounds(bounds: Mapping[str, float | None]) -> None:
     for name, value in bounds.items():
         if value is None:
             continue
-        kind = (int, float) if name == "max_cost" else int
-        is_number = isinstance(value, kind) and not isinstance(value, bool)
+        types: tuple[type, ...] = (int,)
+        expected = "a whole number"
+        if name == "max_cost":
+            types = (int, float)
+            expected = "a number"
+        is_number = isinstance(value, types) and not isinstance(value, bool)
         if not (is_number and 0 <= value < math.inf):
-            wanted = "a number" if name == "max_cost" else "a whole number"
             raise ValueError(
-                f"{name} must be {wanted} of 0 or more, not {safe_repr(value)}"
+                f"{name} must be {expected} of 0 or more, not {safe_repr(value)}"
             )
 
 
 def _account_of(
     storage: str, key: str | None, period: str | None
 ) -> tuple[BudgetAccount, str]:
-    """Where the use of a budget is counted, and how errors name that place."""
-    if key is not None and not (isinstance(key, str) and key):
+    """The account of a budget, and the place of its storage as errors name it."""
+    is_key = isinstance(key, str) and bool(key)
+    if key is not None and not is_key:
         raise ValueError(f"key must be a text such as 'user:42', not {safe_repr(key)}")
     if storage == MEMORY:
         if key is not None:
@@ -429,7 +451,7 @@ def _account_of(
 
 
 class CallLimiter:
-    """One call's place before its quota and its budgets."""
+    """Asks the quota and the budgets of one call before each of its tries."""
 
     def __init__(
         self,
@@ -438,76 +460,81 @@ class CallLimiter:
         size: CallSize,
         estimates: Estimates,
     ) -> None:
-        self.account, self.budgets, self.size, self.estimates = (
-            account,
-            budgets,
-            size,
-            estimates,
-        )
-        # Whether asking needs no I/O.
-        self.local = (account is None or account.local) and all(
-            b.local for b in budgets
-        )
+        self.account = account
+        self.budgets = budgets
+        self.size = size
+        self.estimates = estimates
+        # Whether acquire() does no I/O.
+        self.local = all(budget.local for budget in budgets)
+        if account is not None and not account.local:
+            self.local = False
+        self._ticket = Ticket()
         job = BULK_JOB.get()
-        self._ticket = Ticket(
-            priority=INTERACTIVE if job is None else BULK, party=job or ""
-        )
+        if job is not None:
+            self._ticket.priority = BULK
+            self._ticket.party = job
         self._holds: list[Hold] = []
         self._prompt = 0
-        # Estimates are made only where something counts tokens.
-        counted = account is not None and account.counts_tokens
-        if size.metered and (
-            counted or any(budget.counts_tokens for budget in budgets)
-        ):
+        if size.metered and self._counts_tokens():
             self._prompt = estimates.prompt(size.body)
             self._ticket.tokens = self._prompt + estimates.answer(size.max_tokens)
 
-    def acquire(self, left: float) -> Wait | SvcError | None:
-        """None where the call may be sent; else how long to wait, or why not."""
-        self._ticket.left = left
+    def _counts_tokens(self) -> bool:
+        if self.account is not None and self.account.counts_tokens:
+            return True
+        return any(budget.counts_tokens for budget in self.budgets)
+
+    def acquire(self, patience: float) -> Wait | SvcError | None:
+        """None where the call may be sent; else how long to wait, or why it may not be."""
+        self._ticket.patience = patience
         try:
-            for budget in self._open_budgets():
-                hold = budget.hold(self.size, self._prompt, self.estimates, left)
+            for budget in self._budgets_without_hold():
+                hold = budget.hold(self.size, self._prompt, self.estimates, patience)
                 if isinstance(hold, Wait):
                     return hold
                 self._holds.append(hold)
-            wait = None if self.account is None else self.account.ask(self._ticket)
-            return self._answer(wait, left)
-        except SvcError as failed:
+            if self.account is None:
+                return None
+            wait = self.account.acquire(self._ticket)
+            return self._within_patience(wait, patience)
+        except SvcError as error:
             self._release()
-            return failed.with_traceback(None)
+            return error.with_traceback(None)
 
-    async def aacquire(self, left: float) -> Wait | SvcError | None:
+    async def aacquire(self, patience: float) -> Wait | SvcError | None:
         """The async version of `acquire`."""
-        self._ticket.left = left
+        self._ticket.patience = patience
         try:
-            for budget in self._open_budgets():
-                hold = await budget.ahold(self.size, self._prompt, self.estimates, left)
+            for budget in self._budgets_without_hold():
+                hold = await budget.ahold(
+                    self.size, self._prompt, self.estimates, patience
+                )
                 if isinstance(hold, Wait):
                     return hold
                 self._holds.append(hold)
-            wait = (
-                None if self.account is None else await self.account.aask(self._ticket)
-            )
-            return self._answer(wait, left)
-        except SvcError as failed:
+            if self.account is None:
+                return None
+            wait = await self.account.aacquire(self._ticket)
+            return self._within_patience(wait, patience)
+        except SvcError as error:
             self._release()
-            return failed.with_traceback(None)
+            return error.with_traceback(None)
 
-    def _open_budgets(self) -> tuple[SvcBudget, ...]:
-        """Those that hold nothing for the call yet."""
+    def _budgets_without_hold(self) -> tuple[SvcBudget, ...]:
         return self.budgets[len(self._holds) :]
 
-    def _answer(self, wait: Wait | None, left: float) -> Wait | None:
-        if wait is None or wait.turn <= left:
+    def _within_patience(self, wait: Wait | None, patience: float) -> Wait | None:
+        """The wait; a call whose turn comes after its deadline fails at once."""
+        if wait is None or wait.turn <= patience:
             return wait
         self.leave()
-        period = next(
-            (f"{name}'s" for name, n in PERIODS.items() if n == wait.period), "plan's"
-        )
+        owner = "plan's"
+        for name, seconds in PERIODS.items():
+            if seconds == wait.period:
+                owner = f"{name}'s"
         error = SvcRateLimitError(
-            f"The {period} quota is used up: this call's turn comes in {wait.turn:,.0f} s, and its "
-            f"deadline leaves {max(0.0, left):,.0f} s. Nothing was sent. Come back then, or "
+            f"The {owner} quota is used up: this call's turn comes in {wait.turn:,.0f} s, and its "
+            f"deadline leaves {max(0.0, patience):,.0f} s. Nothing was sent. Come back then, or "
             "allow a larger deadline=",
             retry_after=wait.turn,
         )
@@ -525,7 +552,7 @@ class CallLimiter:
         answered: int | None,
         retry_after: float | None,
     ) -> None:
-        """What became of a try that was let through; see `RateLimiter`. It waits for nothing."""
+        """Count the end of a try that was let through; see `RateLimiter`. It waits for nothing."""
         used = read_usage(usage)
         refused = status is not None and not 200 <= status < 300
         tokens: int | None = None
@@ -542,18 +569,31 @@ class CallLimiter:
         if self.account is None:
             return
         limits = None
-        now = time.time()
-        if headers and (refused or not 0 <= now - self.estimates.looked_at < _LOOK):
-            # What others use changes slowly, and reading it costs as much as all the rest here.
-            limits = rate_limit_of(headers, now)
-            if limits is not None:
-                self.estimates.looked_at = now
+        if headers:
+            limits = self._limits_of(headers, refused=refused)
         self.account.settle(
             self._ticket, Outcome(sent, tokens, status, retry_after, limits)
         )
 
+    def _limits_of(
+        self, headers: Mapping[str, str], *, refused: bool
+    ) -> tuple[int, int, float] | None:
+        """The limit that an answer's headers report.
+
+        What others use changes slowly, and reading the headers costs as much as all the rest here.
+        So most answers are not read; a refusal always is.
+        """
+        now = time.time()
+        is_recent = 0 <= now - self.estimates.headers_read_at < _HEADERS_EVERY
+        if is_recent and not refused:
+            return None
+        limits = rate_limit_of(headers, now)
+        if limits is not None:
+            self.estimates.headers_read_at = now
+        return limits
+
     def leave(self) -> None:
-        """The call is given up: it waits no more, and what it held is free again."""
+        """The call is given up: it waits no more, and its holds are free again."""
         self._release()
         if self.account is not None:
             self.account.leave(self._ticket)
@@ -561,11 +601,13 @@ class CallLimiter:
     def _release(
         self, *, sent: bool = False, tokens: int | None = 0, used: Used | None = None
     ) -> None:
-        holds, self._holds = self._holds, []
+        holds = self._holds
+        self._holds = []
+        prompt = None
+        if used is not None:
+            prompt = used.prompt
         for hold in holds:
-            hold.budget.settle(
-                hold, sent=sent, tokens=tokens, prompt=used and used.prompt
-            )
+            hold.budget.settle(hold, sent=sent, tokens=tokens, prompt=prompt)
 
 
 @contextmanager

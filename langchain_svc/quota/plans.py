@@ -10,7 +10,9 @@ from typing import NamedTuple
 from .._base.safe_errors import safe_repr
 
 MEMORY = "memory"  # the storage of a process by itself
-MINUTE, HOUR, DAY = 60.0, 3_600.0, 86_400.0
+MINUTE = 60.0
+HOUR = 3_600.0
+DAY = 86_400.0
 PERIODS = {"minute": MINUTE, "hour": HOUR, "day": DAY}
 
 
@@ -24,7 +26,7 @@ class Limit(NamedTuple):
 
 @dataclass(frozen=True)
 class Plan:
-    """The limits of a key. What is None is not limited.
+    """The limits of a key; None is no limit.
 
         SvcQuota(Plan(requests_per_minute=120, tokens_per_minute=200_000))
 
@@ -46,12 +48,14 @@ class Plan:
     tokens_per_day: int | None = None
 
     def __post_init__(self) -> None:
-        for name in (field.name for field in fields(self)):
-            value = getattr(self, name)
-            whole = isinstance(value, int) and not isinstance(value, bool)
-            if value is not None and not (whole and value > 0):
+        for field in fields(self):
+            value = getattr(self, field.name)
+            if value is None:
+                continue
+            is_whole = isinstance(value, int) and not isinstance(value, bool)
+            if not is_whole or value < 1:
                 raise ValueError(
-                    f"{name} must be a whole number of 1 or more, or None for no limit, "
+                    f"{field.name} must be a whole number of 1 or more, or None for no limit, "
                     f"not {safe_repr(value)}"
                 )
 
@@ -75,7 +79,7 @@ def _general(minute: int, day: int, tokens: int) -> Plan:
     return Plan(requests_per_minute=minute, requests_per_day=day, tokens_per_day=tokens)
 
 
-# v1 API and general API, section 8. "custom" and "unlimited" are no limits of ours.
+# v1 API and general API, section 8. Where it says "custom" or "unlimited", we set no limit.
 DOCUMENTED = {
     "v1:free": _v1(3, 100, 50_000),
     "v1:pro": _v1(60, 3_000, 500_000),
@@ -98,28 +102,30 @@ def plans_of(plan: str | Plan) -> dict[str, Plan]:
     """
     if isinstance(plan, Plan):
         return {"": plan}
-    name = plan.strip().lower() if isinstance(plan, str) else None
-    if name == LEARN:
-        return {}
-    found = {
-        full.partition(":")[0]: limits
-        for full, limits in DOCUMENTED.items()
-        if name in {full, full.partition(":")[2]}
-    }
-    if found:
-        return found
-    if isinstance(plan, str) and "://" in plan:  # which may hold a password
-        raise ValueError(
-            "An address is not a plan: give it as storage=..., beside a plan"
-        )
-    short = dict.fromkeys(full.partition(":")[2] for full in DOCUMENTED)
+    if isinstance(plan, str):
+        name = plan.strip().lower()
+        if name == LEARN:
+            return {}
+        plans: dict[str, Plan] = {}
+        for full_name, documented in DOCUMENTED.items():
+            interface, _, short_name = full_name.partition(":")
+            if name in {full_name, short_name}:
+                plans[interface] = documented
+        if plans:
+            return plans
+        if "://" in plan:  # it may hold a password, so the error does not repeat it
+            raise ValueError(
+                "An address is not a plan: give it as storage=..., beside a plan"
+            )
+    short_names = dict.fromkeys(name.partition(":")[2] for name in DOCUMENTED)
     raise ValueError(
-        f"There is no plan {safe_repr(plan)}. Give one of {', '.join(map(repr, short))} (on each "
-        f"interface the plan of that name), one interface's ({', '.join(map(repr, DOCUMENTED))}), "
+        f"There is no plan {safe_repr(plan)}. Give one of {', '.join(map(repr, short_names))} (on "
+        "each interface the plan of that name), one interface's "
+        f"({', '.join(map(repr, DOCUMENTED))}), "
         f"{LEARN!r}, or Plan(requests_per_minute=...)"
     )
 
 
 def key_digest(key: str) -> str:
-    """Tells keys apart, in Redis too, by what does not lead back to them."""
+    """A name of the key, for Redis too, from which nobody can compute the key."""
     return hmac.digest(b"langchain-svc quota", key.encode(), "sha256").hex()[:32]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import math
 import os
 import time
 from collections.abc import Callable
@@ -13,7 +14,7 @@ from typing import Literal
 from langchain_core.rate_limiters import BaseRateLimiter
 
 from .._base.safe_errors import safe_repr
-from .ledger import Ledger, Ticket
+from .ledger import Ledger, LedgerUse, Ticket, WindowUse
 from .limiter import Shared
 from .plans import LEARN, MEMORY, Plan, key_digest, plans_of
 
@@ -45,7 +46,7 @@ class QuotaLimit:
 
 @dataclass(frozen=True)
 class QuotaSnapshot:
-    """Where a quota stands.
+    """The state of a quota at one moment.
 
     Attributes:
         plan: The plan's name, or "custom".
@@ -117,66 +118,70 @@ class SvcQuota(Shared):
             from .redis_store import RedisAccount, link_to, place_of  # noqa: PLC0415  # an extra
 
             self._place = place_of(storage)
-            goes_on = on_storage_failure == "local"
             self._account_in_redis = partial(
-                RedisAccount, link_to(storage), goes_on=goes_on
+                RedisAccount,
+                link_to(storage),
+                goes_on=on_storage_failure == "local",
             )
-        self._given = {
+        self._arguments = {
             "plan": plan,
             "storage": self._place,  # without a password
             "on_storage_failure": on_storage_failure,
         }
+        # By the scope of the plan and the key's digest.
         self._accounts: dict[tuple[str, str], Ledger] = {}
-        self._known: dict[
-            tuple[str, int], Ledger
-        ] = {}  # a digest costs as much as all the rest
+        # The same by interface and hash of the key: a digest for each call would cost as much as
+        # all the rest, and no key is kept.
+        self._accounts_by_hash: dict[tuple[str, int], Ledger] = {}
 
     def account(self, interface: str, key: str) -> Ledger:
-        """Where the use of a key on an interface is counted."""
-        known = self._known.get((interface, hash(key)))  # so that no key is kept
-        if known is not None:
-            return known
-        # One plan for all interfaces is one account; the documents' plans count each their own.
-        place = ("all" if "" in self._plans else interface, key_digest(key))
-        found = self._accounts.get(place)
-        if found is None:
-            with self._lock:
-                found = self._accounts.get(place)
-                if found is None:
-                    found = self._accounts[place] = self._new_account(*place)
-        self._known[interface, hash(key)] = found
-        return found
+        """The account that counts the use of a key on an interface."""
+        account = self._accounts_by_hash.get((interface, hash(key)))
+        if account is not None:
+            return account
+        # A plan of the caller's has one account for all interfaces; the documented plans have one
+        # for each.
+        scope = interface
+        if "" in self._plans:
+            scope = "all"
+        digest = key_digest(key)
+        with self._lock:
+            account = self._accounts.get((scope, digest))
+            if account is None:
+                account = self._new_account(scope, digest)
+                self._accounts[scope, digest] = account
+        self._accounts_by_hash[interface, hash(key)] = account
+        return account
 
-    def _new_account(self, scope: str, key: str = "") -> Ledger:
-        limits = tuple(
-            self._plans.get("" if scope == "all" else scope, Plan()).limits()
-        )
-        if self._account_in_redis is None or not key:
+    def _new_account(self, scope: str, digest: str = "") -> Ledger:
+        interface = scope
+        if scope == "all":
+            interface = ""
+        limits = tuple(self._plans.get(interface, Plan()).limits())
+        if self._account_in_redis is None or not digest:
             return Ledger(limits)
-        return self._account_in_redis(limits, name=f"{scope}:{key}")
+        return self._account_in_redis(limits, name=f"{scope}:{digest}")
 
     def snapshot(self) -> QuotaSnapshot:
-        """Where the quota stands now, on every interface that was called."""
-        looks = [
-            (scope, account.look()) for (scope, _), account in [*self._accounts.items()]
-        ]
-        if not looks:
-            looks = [
-                (scope or "all", self._new_account(scope or "all").look())
-                for scope in self._plans
-            ]
-        plan = self._given["plan"]
+        """The state of the quota now, on every interface that was called."""
+        uses: list[tuple[str, LedgerUse]] = []
+        for (scope, _), account in list(self._accounts.items()):
+            uses.append((scope, account.look()))
+        if not uses:  # before any call: the limits of the plan
+            for interface in self._plans:
+                scope = interface or "all"
+                uses.append((scope, self._new_account(scope).look()))
+        plan = self._arguments["plan"]
+        limits: list[QuotaLimit] = []
+        for scope, use in uses:
+            limits += [_limit(scope, window) for window in use.windows]
         return QuotaSnapshot(
             plan=plan if isinstance(plan, str) else "custom",
             storage=self._place,
-            limits=tuple(
-                _limit(scope, window)
-                for scope, look in looks
-                for window in look["windows"]
-            ),
-            waiting=sum(look["waiting"][0] for _, look in looks),
-            waiting_bulk=sum(look["waiting"][1] for _, look in looks),
-            hold=max((look["hold"] for _, look in looks), default=0.0),
+            limits=tuple(limits),
+            waiting=sum(use.waiting for _, use in uses),
+            waiting_bulk=sum(use.waiting_bulk for _, use in uses),
+            hold=max((use.hold for _, use in uses), default=0.0),
             estimates=self.estimates.samples,
             estimate_error=self.estimates.error,
         )
@@ -212,16 +217,21 @@ class SvcQuota(Shared):
                 f"interface must be one of {', '.join(map(repr, _INTERFACES))}, "
                 f"not {safe_repr(interface)}"
             )
-        scope: str = interface or ("general" if [*self._plans] == ["general"] else "v1")
+        scope: str = interface or self._default_interface()
         if "" in self._plans:
             scope = "all"
-        accounts = [
-            found for (name, _), found in [*self._accounts.items()] if name == scope
-        ]
-        return max(
-            account.eta(requests, tokens)
-            for account in accounts or [self._new_account(scope)]
-        )
+        accounts: list[Ledger] = []
+        for (account_scope, _), account in list(self._accounts.items()):
+            if account_scope == scope:
+                accounts.append(account)
+        if not accounts:
+            accounts.append(self._new_account(scope))
+        return max(account.eta(requests, tokens) for account in accounts)
+
+    def _default_interface(self) -> str:
+        if list(self._plans) == ["general"]:
+            return "general"
+        return "v1"
 
     def rate_limiter(
         self,
@@ -240,22 +250,33 @@ class SvcQuota(Shared):
             api_key: The key that the other code uses; by default that of the environment.
             interface: The interface that it calls.
         """
-        key = os.environ.get("SVC_API_KEY", "") if api_key is None else api_key
-        return _RateLimiter(self.account(interface, key))
+        if api_key is None:
+            api_key = os.environ.get("SVC_API_KEY", "")
+        return _AccountRateLimiter(self.account(interface, api_key))
 
     def __repr__(self) -> str:
-        return f"SvcQuota({self._given['plan']!r}, storage={self._place!r})"
+        return f"SvcQuota({self._arguments['plan']!r}, storage={self._place!r})"
 
 
-def _limit(scope: str, window: tuple[str, float, float, int, float]) -> QuotaLimit:
-    unit, limit, seconds, used, empty_in = window
-    known = None if limit == float("inf") else int(limit)
-    left = None if known is None else max(0, known - used)
-    return QuotaLimit(scope, unit, seconds, known, used, left, empty_in)
+def _limit(scope: str, window: WindowUse) -> QuotaLimit:
+    limit: int | None = None
+    remaining: int | None = None
+    if window.limit != math.inf:
+        limit = int(window.limit)
+        remaining = max(0, limit - window.used)
+    return QuotaLimit(
+        scope,
+        window.unit,
+        window.seconds,
+        limit,
+        window.used,
+        remaining,
+        window.empty_in,
+    )
 
 
-class _RateLimiter(BaseRateLimiter):
-    """Each acquiring is a request of the account."""
+class _AccountRateLimiter(BaseRateLimiter):
+    """LangChain's rate limiter: each `acquire` is a request of the account."""
 
     def __init__(self, account: Ledger) -> None:
         self._account = account
@@ -263,8 +284,10 @@ class _RateLimiter(BaseRateLimiter):
     def acquire(self, *, blocking: bool = True) -> bool:
         ticket = Ticket()
         try:
-            while (wait := self._account.ask(ticket)) is not None and blocking:
+            wait = self._account.acquire(ticket)
+            while wait is not None and blocking:
                 time.sleep(wait.again)
+                wait = self._account.acquire(ticket)
         finally:
             self._account.leave(ticket)
         return wait is None
@@ -272,8 +295,10 @@ class _RateLimiter(BaseRateLimiter):
     async def aacquire(self, *, blocking: bool = True) -> bool:
         ticket = Ticket()
         try:
-            while (wait := await self._account.aask(ticket)) is not None and blocking:  # noqa: ASYNC110
+            wait = await self._account.aacquire(ticket)
+            while wait is not None and blocking:
                 await asyncio.sleep(wait.again)
+                wait = await self._account.aacquire(ticket)
         finally:
             self._account.leave(ticket)
         return wait is None

@@ -8,7 +8,7 @@ import math
 from contextlib import suppress
 from functools import lru_cache
 from itertools import count
-from typing import Any, NamedTuple
+from typing import NamedTuple
 from weakref import WeakSet
 
 from .._base.threads import new_lock
@@ -17,22 +17,29 @@ from ..errors import SvcConnectionError
 from .budget_accounts import NOTHING, Amounts, Bounds, Reservation, Standing, add
 from .estimates import Estimates
 from .plans import MINUTE
-from .redis_store import Question, RedisLink, numbers, packed_with, process_name, script
+from .redis_store import (
+    RedisLink,
+    RedisRequest,
+    as_numbers,
+    pack_command,
+    process_name,
+    read_script,
+)
 
 _KEYS = ("state", "reservations", "processes", "times")
-_FORMAT = 1  # of what the keys hold: packages that keep something else use other keys
+_FORMAT = 1  # of the keys' values: packages with other values use other keys
 _serials = count(1)
-_UNNAMED = -1  # the period before Redis has named one
-_ACCOUNTS = 10_000  # that a process keeps
-_LAST_WORDS = 2.0  # seconds in which a process that ends tells what its last calls used
+_NO_PERIOD = -1  # before Redis has named one
+_MOST_ACCOUNTS = 10_000  # that a process keeps
+_REPORT_SECONDS = 2.0  # that a process may take at its end to report its last calls
 
 
 class BudgetReply(NamedTuple):
-    """What the script answers, checked: anything may listen where Redis should."""
+    """The script's reply, checked: anything may listen in the place of Redis."""
 
     born: str  # when the state in Redis began
     period: int
-    lost: bool  # Redis does not know this process any more
+    lost: bool  # Redis has lost what this process reported
     granted: bool
     wait: float  # seconds until that can be decided
     used: Amounts
@@ -41,10 +48,10 @@ class BudgetReply(NamedTuple):
 
 
 class RedisBudget:
-    """An account in Redis, with what was used through this object beside it.
+    """An account in Redis, with the use through this object beside it.
 
-    The objects of a process that name one account share this one; see `account_in`. Where there is
-    a second one, it counts as another process does.
+    The budgets of a process that name one account share this object; see `account_in`. A second
+    object of the same account would count as another process does.
     """
 
     local = False
@@ -53,10 +60,8 @@ class RedisBudget:
 
     def __init__(self, link: RedisLink, *, name: str, period: str | None) -> None:
         self.link = link
-        self.source = script("budget.lua")
-        self.estimates = (
-            Estimates()
-        )  # which outlive a budget that is made for one request
+        self.source = read_script("budget.lua")
+        self.estimates = Estimates()
         keys = [f"svc-budget:{_FORMAT}:{{{name}}}:{key}" for key in _KEYS]
         keys.append(f"svc-budget:{_FORMAT}:began")
         self._command = link.command(self.source, keys, json.dumps([period]))
@@ -64,135 +69,147 @@ class RedisBudget:
         self._process = process_name()
         self._serial = next(_serials)
         self._born = ""  # when the state in Redis began
-        self._period = _UNNAMED  # of what is counted below
-        self._sum = NOTHING  # used by all, as Redis said last
-        self._used = NOTHING  # through this object, in this process
-        self._told = NOTHING  # the part of it that Redis has acknowledged
+        # The use of the period: by all processes, as Redis reported it last; through this object
+        # in this process; and the part of the latter that Redis has acknowledged.
+        self._period = _NO_PERIOD
+        self._sum = NOTHING
+        self._used = NOTHING
+        self._acknowledged = NOTHING
         self._reservations: dict[str, Reservation] = {}  # of this process
-        self._released: list[str] = []  # what Redis has to be told
+        self._released: list[str] = []  # reservations that Redis still has
         self._recovers = False  # Redis has lost the account, and has to be told all
         _OPEN.add(self)
 
-    # -- asking ---------------------------------------------------------------------------------
+    # -- reserving ------------------------------------------------------------------------------
 
     def reserve(self, most: Amounts, bounds: Bounds, seconds: float) -> Standing:
         """Take a share, if no bound is passed; SvcConnectionError where Redis does not answer."""
-        question = self._about(most, bounds)
-        reply: BudgetReply = question.within(seconds)
-        if reply.lost:  # that it has lost is known now, and told with the next question
-            question = self._about(most, bounds)
-            reply = question.within(seconds)
-        return self._standing(reply, question)
+        request = self._request(most, bounds)
+        reply = request.reply_within(seconds)
+        if reply.lost:  # the next request reports what Redis has lost
+            request = self._request(most, bounds)
+            reply = request.reply_within(seconds)
+        return self._standing(reply, request)
 
     async def areserve(self, most: Amounts, bounds: Bounds, seconds: float) -> Standing:
         """The async version of `reserve`."""
-        question = self._about(most, bounds)
-        reply: BudgetReply = await question.awithin(seconds)
+        request = self._request(most, bounds)
+        reply = await request.areply_within(seconds)
         if reply.lost:
-            question = self._about(most, bounds)
-            reply = await question.awithin(seconds)
-        return self._standing(reply, question)
+            request = self._request(most, bounds)
+            reply = await request.areply_within(seconds)
+        return self._standing(reply, request)
 
-    def _about(self, most: Amounts, bounds: Bounds) -> Question:
+    def _request(self, most: Amounts, bounds: Bounds) -> RedisRequest[BudgetReply]:
         identity = f"{process_name()}-{next(_serials)}"
-        return Question(self, call={"id": identity, "most": most, "bounds": bounds})
+        call = {"id": identity, "most": most, "bounds": bounds}
+        return RedisRequest(self, call=call)
 
-    def _standing(self, reply: BudgetReply, question: Question) -> Standing:
+    def _standing(
+        self, reply: BudgetReply, request: RedisRequest[BudgetReply]
+    ) -> Standing:
         wait = None
         if reply.wait or reply.lost:
-            wait = Wait(
-                max(0.005, reply.wait), max(0.005, min(0.2, reply.wait)), MINUTE
-            )
+            turn = max(0.005, reply.wait)
+            again = min(0.2, turn)
+            wait = Wait(turn, again, MINUTE)
         reservation = None
         if reply.granted:
             with self._lock:
-                reservation = self._reservations.get(question.body["call"]["id"])
+                reservation = self._reservations.get(request.body["call"]["id"])
         return Standing(reply.used, reply.reserved, reply.calls, reservation, wait)
 
-    # -- what became of it ----------------------------------------------------------------------
+    # -- ends of calls --------------------------------------------------------------------------
 
     def settle(self, reservation: Reservation, used: Amounts | None) -> None:
-        """Count what the call used; None gives its share back. The others hear of it at once."""
+        """Count what the call used; None gives its share back. Redis hears of it at once."""
         with self._lock:
             self._note_fork()
             if self._reservations.pop(reservation.identity, None) is None:
-                return  # a forked child has it of its parent, which settles it
+                return  # a forked child inherited it: the parent settles it
             self._released.append(reservation.identity)
             if reservation.period == self._period:
                 self._used = add(self._used, used or NOTHING)
-        with suppress(SvcConnectionError):  # the next question tells it
-            self.link.put(Question(self))
+        with suppress(SvcConnectionError):  # the next request reports it
+            self.link.put(RedisRequest(self))
 
     def look(self) -> Standing:
-        """Where the account stands; SvcConnectionError where Redis does not answer."""
-        for _ in range(
-            3
-        ):  # one may say that Redis has lost the account, one that a period began
-            question = Question(self)
-            reply: BudgetReply = question.within(math.inf)
-            is_complete = question.body["period"] in {_UNNAMED, reply.period}
+        """The state of the account now; SvcConnectionError where Redis does not answer."""
+        # One reply may say that Redis has lost the account, and one that a period began.
+        for _ in range(3):
+            request = RedisRequest(self)
+            reply = request.reply_within(math.inf)
+            is_complete = request.body["period"] in {_NO_PERIOD, reply.period}
             if is_complete and not reply.lost:
                 return Standing(reply.used, reply.reserved, reply.calls)
         raise self.link.failure(self)
 
     def has_news(self) -> bool:
-        """Whether Redis has not yet heard what calls of this process used."""
+        """Whether Redis has not yet acknowledged the use by calls of this process."""
         with self._lock:
-            is_own = self._process == process_name()
-            return is_own and bool(self._released or self._used != self._told)
+            if self._process != process_name():
+                return False
+            return bool(self._released) or self._used != self._acknowledged
 
     # -- what the thread of the link calls --------------------------------------------------------
 
-    def read(self, answer: Any) -> BudgetReply:
-        """The checked reply; raises ValueError or the like for anything else."""
-        body = json.loads(answer)
-        born, lost, granted = body["born"], body["lost"], body["granted"]
-        is_reply = (
-            isinstance(born, str)
-            and isinstance(lost, bool)
-            and isinstance(granted, bool)
-        )
-        if not is_reply:
+    def parse_reply(self, data: bytes) -> BudgetReply:
+        """The checked reply; raises one of `NO_REPLY` for anything else."""
+        body = json.loads(data)
+        born = body["born"]
+        lost = body["lost"]
+        granted = body["granted"]
+        are_flags = isinstance(lost, bool) and isinstance(granted, bool)
+        if not (isinstance(born, str) and are_flags):
             raise ValueError("an answer of another form")
-        period, wait, calls = numbers(body["period"], body["wait"], body["calls"])
+        period, wait, calls = as_numbers(body["period"], body["wait"], body["calls"])
         used = _amounts(body["used"])
         reserved = _amounts(body["reserved"])
         return BudgetReply(
             born, int(period), lost, granted, wait, used, reserved, int(calls)
         )
 
-    def packed(self, question: Question) -> bytes:
-        """A question with all that this process used, as it is sent."""
-        body = question.body
+    def pack(self, request: RedisRequest[BudgetReply]) -> bytes:
+        """The bytes of a request, with all that this process used."""
+        body = request.body
         with self._lock:
             self._note_fork()
-            body |= {"process": f"{self._process}-{self._serial}"}
-            body |= {"born": self._born, "period": self._period}
-            body |= {"used": self._used, "told": self._told, "release": self._released}
+            body["process"] = f"{self._process}-{self._serial}"
+            body["born"] = self._born
+            body["period"] = self._period
+            body["used"] = self._used
+            body["told"] = self._acknowledged
+            body["release"] = self._released
             self._released = []
             if self._recovers:
                 body["recovery"] = {
                     "sum": self._sum,
-                    "told": self._told,
-                    "reserved": {
-                        identity: reservation.most
-                        for identity, reservation in self._reservations.items()
-                        if reservation.period == self._period
-                    },
+                    "told": self._acknowledged,
+                    "reserved": self._amounts_reserved(),
                 }
-        return packed_with(self._command, body)
+        return pack_command(self._command, body)
 
-    def heard(
-        self, question: Question, reply: BudgetReply | SvcConnectionError
+    def _amounts_reserved(self) -> dict[str, Amounts]:
+        """The open reservations of this process in this period."""
+        amounts: dict[str, Amounts] = {}
+        for identity, reservation in self._reservations.items():
+            if reservation.period == self._period:
+                amounts[identity] = reservation.most
+        return amounts
+
+    def note_reply(
+        self,
+        request: RedisRequest[BudgetReply],
+        reply: BudgetReply | SvcConnectionError,
     ) -> None:
-        """Remember what a reply says, and tell again what Redis did not hear or has lost."""
-        body = question.body
+        """Remember the reply, and report again what did not reach Redis or is lost there."""
+        body = request.body
         with self._lock:
             if body.get("process") != f"{self._process}-{self._serial}":
-                return  # it is about what the parent did, before this process was forked
+                return  # the parent sent it, before this process was forked
             if isinstance(reply, SvcConnectionError):
                 self._released[:0] = body.get("release", [])
-                if "call" in body:  # Redis may have granted it, and nobody will use it
+                if "call" in body:  # Redis may have granted it, and no call will use it
                     self._released.append(body["call"]["id"])
                 return
             if reply.lost:
@@ -205,9 +222,9 @@ class RedisBudget:
             if reply.period != self._period:
                 self._period = reply.period
                 self._used = NOTHING
-                self._told = NOTHING
+                self._acknowledged = NOTHING
             elif body["period"] == reply.period:
-                self._told = body["used"]
+                self._acknowledged = body["used"]
             self._sum = reply.used
             if reply.granted and "call" in body:
                 call = body["call"]
@@ -215,10 +232,12 @@ class RedisBudget:
                 self._reservations[call["id"]] = reservation
 
     def give_back(
-        self, question: Question, reply: BudgetReply | SvcConnectionError
+        self,
+        request: RedisRequest[BudgetReply],
+        reply: BudgetReply | SvcConnectionError,
     ) -> None:
-        """The share was granted when nobody waited for it any more."""
-        call = question.body.get("call")
+        """Give back a share that was granted after its call had stopped waiting."""
+        call = request.body.get("call")
         if call is None or not isinstance(reply, BudgetReply):
             return
         with self._lock:
@@ -227,12 +246,12 @@ class RedisBudget:
             self.settle(reservation, None)
 
     def _note_fork(self) -> None:
-        """A forked child is a new process. Its parent tells what was used before the fork."""
+        """Begin as a new process after a fork. The parent reports the use before it."""
         if self._process == process_name():
             return
         self._process = process_name()
         self._used = NOTHING
-        self._told = NOTHING
+        self._acknowledged = NOTHING
         self._reservations = {}
         self._released = []
         self._recovers = False
@@ -241,24 +260,27 @@ class RedisBudget:
 _OPEN: WeakSet[RedisBudget] = WeakSet()
 
 
-@lru_cache(maxsize=_ACCOUNTS)
+@lru_cache(maxsize=_MOST_ACCOUNTS)
 def account_in(link: RedisLink, name: str, period: str | None) -> RedisBudget:
-    """The account of this name. It outlives a budget that is made for one request.
+    """The account of this name, which outlives a budget that is made for one web request.
 
-    So Redis is told again what earlier requests used, if it loses its state.
+    So this process can report the use of earlier calls again if Redis loses its state.
     """
     return RedisBudget(link, name=name, period=period)
 
 
 @atexit.register
-def _tell_the_rest() -> None:
-    """Tell Redis what the last calls of this process used, which it is told in the background."""
+def _report_last_calls() -> None:
+    """Report the use by the last calls of this process.
+
+    The link reports in the background, by a daemon thread, which ends with the process.
+    """
     for account in [*_OPEN]:
         if account.has_news():
             with suppress(SvcConnectionError):
-                Question(account).within(_LAST_WORDS)
+                RedisRequest(account).reply_within(_REPORT_SECONDS)
 
 
 def _amounts(values: list[str]) -> Amounts:
-    requests, tokens, cost = numbers(*map(float, values))
+    requests, tokens, cost = as_numbers(*map(float, values))
     return round(requests), round(tokens), cost

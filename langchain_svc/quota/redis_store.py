@@ -1,14 +1,14 @@
 """Accounts that processes and machines share through Redis or Valkey.
 
-The scripts are ours. Of the libraries that were read, `limits` asks for one limit at a time and
+The scripts are ours. Of the libraries that were read, `limits` checks one limit at a time and
 cannot give back what an estimate took too much; `pyrate-limiter` has neither a queue nor a way to
 give back.
 
-A process has one connection to a Redis and one thread that speaks on it. Questions that come while
-an answer is awaited go out together. Whoever asks waits no longer than the call may take, whatever
-the thread waits for. What became of calls travels with the next question of the process, so that a
-call costs one round trip; it goes at once only where others would wait for nothing, or send too
-much.
+A process has one connection to a Redis and one thread that uses it. Requests that come while the
+thread waits for a reply go out together. A caller waits no longer than its call may take, however
+long the thread waits. The ends of calls travel with the next request of the process, so that a call
+costs one round trip. They travel at once only where other processes would otherwise wait for
+nothing, or send too much.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from functools import cache
 from hashlib import sha1
 from pathlib import Path
 from queue import Empty, SimpleQueue
-from typing import Any, NamedTuple, Protocol
+from typing import Any, Generic, NamedTuple, Protocol, TypeVar
 from urllib.parse import urlsplit
 from uuid import uuid4
 
@@ -35,7 +35,16 @@ from .._base.safe_errors import safe_repr
 from .._base.threads import new_lock
 from .._service import Wait
 from ..errors import SvcConnectionError
-from .ledger import TOO_MANY_REQUESTS, Ledger, Outcome, Ticket, Window
+from .ledger import (
+    BULK,
+    INTERACTIVE,
+    TOO_MANY_REQUESTS,
+    Ledger,
+    LedgerUse,
+    Outcome,
+    Ticket,
+    Window,
+)
 from .plans import Limit
 
 try:
@@ -49,15 +58,19 @@ except ImportError:
     ) from None
 
 _TIMEOUT = 2.0  # seconds for an answer of Redis
-_REST = 2.0  # seconds before Redis is asked again after a failure
+_REST = 2.0  # seconds after a failure in which Redis gets no request
 _FOREVER = 1e9  # JSON has no infinity
-_NEWS = 0.02  # of a limit: a wrong estimate that others should hear of at once
-_TOGETHER = 100  # questions at most in one round trip
+# A share of a limit: other processes hear at once of an estimate that was wrong by more.
+_LARGE_ERROR = 0.02
+_MOST_AT_ONCE = 100  # requests in one round trip
 _KEYS = ("state", "queue", "seen", "tokens", "processes", "turns0", "turns1")
-_FORMAT = 4  # of what the keys hold: packages that keep something else use other keys
+_FORMAT = 4  # of the keys' values: packages with other values use other keys
 _LONGEST_QUEUE = 10**6
-_TOKENS = 3  # where a question about a call has its tokens
-_NO_REPLY = (
+_MOST_NEWS = 1_000  # ends of calls that are kept while Redis is away
+_TOKENS = 3  # the place of the tokens in a request's `call`
+_SCHEMES = ("redis", "rediss", "unix")
+# What parsing a reply raises if it is not the script's.
+NO_REPLY = (
     TypeError,
     ValueError,
     KeyError,
@@ -71,53 +84,60 @@ _URL = (
 )
 
 
-# -- questions ------------------------------------------------------------------------------------
+_Reply = TypeVar("_Reply")
 
 
-class Account(Protocol):
-    """What the connection asks for, and tells the answers to."""
+# -- requests -------------------------------------------------------------------------------------
+
+
+class Account(Protocol[_Reply]):
+    """An account in Redis, as the connection uses it."""
 
     link: RedisLink
     source: str  # the script
     what: str  # "quota" or "budget", as errors name it
-    advice: str  # what else may be done while Redis is away
+    advice: str  # what else a user can do while Redis is away
 
-    def packed(self, question: Question) -> bytes:
-        """The question as it is sent."""
+    def pack(self, request: RedisRequest[_Reply]) -> bytes:
+        """The bytes of a request."""
         ...
 
-    def read(self, answer: Any) -> Any:
-        """The checked reply; raises one of `_NO_REPLY` for anything else."""
+    def parse_reply(self, data: bytes) -> _Reply:
+        """The checked reply; raises one of `NO_REPLY` for anything else."""
         ...
 
-    def heard(self, question: Question, reply: Any) -> None:
-        """Take in a reply, or the `SvcConnectionError` that came instead."""
+    def note_reply(
+        self, request: RedisRequest[_Reply], reply: _Reply | SvcConnectionError
+    ) -> None:
+        """Remember what a reply says, or that none came."""
         ...
 
-    def give_back(self, question: Question, reply: Any) -> None:
-        """The reply came when nobody waited for it any more."""
+    def give_back(
+        self, request: RedisRequest[_Reply], reply: _Reply | SvcConnectionError
+    ) -> None:
+        """Undo what the reply granted: it came after its caller had stopped waiting."""
         ...
 
 
-class Question(Future[Any]):
-    """What an account asks. Its result is a reply or a `SvcConnectionError`.
+class RedisRequest(Future["_Reply | SvcConnectionError"], Generic[_Reply]):
+    """One run of an account's script. Its result is the reply or a `SvcConnectionError`.
 
-    The thread answers it, or whoever waits cancels it: a future is never both.
+    The thread sets the result, or the waiting caller cancels it: a future never has both.
     """
 
-    def __init__(self, account: Account, **body: Any) -> None:
+    def __init__(self, account: Account[_Reply], **body: Any) -> None:
         super().__init__()
         self.account = account
         self.body = body
 
-    def within(self, seconds: float) -> Any:
+    def reply_within(self, seconds: float) -> _Reply:
         """The reply; SvcConnectionError if it does not come within so many seconds."""
         with self._put(), suppress(TimeoutError, FutureTimeout):
             self.result(max(0.0, min(_TIMEOUT, seconds)))
         return self._reply()
 
-    async def awithin(self, seconds: float) -> Any:
-        """The async version of `within`."""
+    async def areply_within(self, seconds: float) -> _Reply:
+        """The async version of `reply_within`."""
         with self._put():
             timeout = max(0.0, min(_TIMEOUT, seconds))
             await asyncio.wait([asyncio.wrap_future(self)], timeout=timeout)
@@ -133,7 +153,7 @@ class Question(Future[Any]):
                 self.account.give_back(self, self.result())
             raise
 
-    def _reply(self) -> Any:
+    def _reply(self) -> _Reply:
         if self.cancel():
             raise self.account.link.failure(self.account)
         reply = self.result()
@@ -141,9 +161,9 @@ class Question(Future[Any]):
             raise reply.with_traceback(None)
         return reply
 
-    def answer(self, reply: Any) -> None:
-        """Tell whoever waits, or give back what nobody waits for any more."""
-        self.account.heard(self, reply)
+    def resolve(self, reply: _Reply | SvcConnectionError) -> None:
+        """Hand the reply to the waiting caller, or give back what it granted if none waits."""
+        self.account.note_reply(self, reply)
         try:
             self.set_result(reply)
         except InvalidStateError:
@@ -154,56 +174,55 @@ class Question(Future[Any]):
 
 
 class RedisLink:
-    """The connection of this process to one Redis; ValueError where the URL is of none."""
+    """The connection of this process to one Redis; ValueError for a URL that is not Redis'."""
 
     def __init__(self, url: str) -> None:
         self.place = place_of(url)
         self._url = url
-        self._questions: SimpleQueue[Question] = SimpleQueue()
+        self._requests: SimpleQueue[RedisRequest[Any]] = SimpleQueue()
         self._rests_until = 0.0
         self._reason = ""
         self._used_at = 0.0
         self._pid = 0
         self._lock = new_lock()
-        self._connection = (
-            self._connected()
-        )  # which checks the URL, and connects when it is used
+        # This checks the URL; the connection opens with its first use.
+        self._connection = self._new_connection()
 
-    def _connected(self) -> Any:
-        times = {"socket_timeout": _TIMEOUT, "socket_connect_timeout": _TIMEOUT}
+    def _new_connection(self) -> Any:
+        timeouts = {"socket_timeout": _TIMEOUT, "socket_connect_timeout": _TIMEOUT}
+        no_retry = Retry(NoBackoff(), 0)
         try:
-            pool = ConnectionPool.from_url(
-                self._url, **times, retry=Retry(NoBackoff(), 0)
-            )
+            pool = ConnectionPool.from_url(self._url, **timeouts, retry=no_retry)
             return pool.make_connection()
         except (ValueError, TypeError, RedisError):
             # The text of such an error may repeat the password: it may not be in ours.
             raise ValueError(_URL) from None
 
     def command(self, source: str, keys: list[str], fixed: str) -> bytes:
-        """The call of a script, as it is sent, but for its last argument."""
+        """The bytes that run a script, without its last argument."""
         digest = sha1(source.encode(), usedforsecurity=False).hexdigest()
         parts = ("EVALSHA", digest, len(keys), *keys, fixed, "")
         packed: bytes = b"".join(self._connection.pack_command(*parts))
         return packed.removesuffix(b"$0\r\n\r\n")
 
-    def put(self, question: Question) -> None:
-        """Let the thread ask it; SvcConnectionError while Redis rests after a failure."""
+    def put(self, request: RedisRequest[Any]) -> None:
+        """Let the thread send a request; SvcConnectionError while Redis rests after a failure."""
         if time.monotonic() < self._rests_until:
-            raise self.failure(question.account)
+            raise self.failure(request.account)
         if self._pid != os.getpid():
             with self._lock:
                 if self._pid != os.getpid():
-                    # Of a parent's connection a forked child has a copy, and of its thread none.
-                    self._questions = SimpleQueue()
-                    self._connection = self._connected()
-                    threading.Thread(
-                        target=self._serve, name="svc quota", daemon=True
-                    ).start()
-                    self._pid = os.getpid()
-        self._questions.put(question)
+                    self._start()
+        self._requests.put(request)
 
-    def failure(self, account: Account) -> SvcConnectionError:
+    def _start(self) -> None:
+        """Begin in this process: a forked child has a copy of the connection, and no thread."""
+        self._requests = SimpleQueue()
+        self._connection = self._new_connection()
+        threading.Thread(target=self._serve, name="svc quota", daemon=True).start()
+        self._pid = os.getpid()
+
+    def failure(self, account: Account[Any]) -> SvcConnectionError:
         """The error of a call that Redis did not let through."""
         what = account.what
         reason = self._reason or "not in time"
@@ -213,95 +232,102 @@ class RedisLink:
             f"it here. {account.advice}".rstrip()
         )
         rest = self._rests_until - time.monotonic()
-        error.retry_after = rest if rest > 0 else None  # sooner asks nobody
+        if rest > 0:  # until then no request goes out
+            error.retry_after = rest
         return error
 
     def _serve(self) -> None:
-        waiting = self._questions
+        queue = self._requests
         while True:
-            questions = [waiting.get()]
+            requests = [queue.get()]
             with suppress(Empty):
-                while len(questions) < _TOGETHER:
-                    questions.append(waiting.get_nowait())
-            for question, answer in zip(
-                questions, self._answers(questions), strict=True
-            ):
-                question.answer(self._checked(question, answer))
+                while len(requests) < _MOST_AT_ONCE:
+                    requests.append(queue.get_nowait())
+            responses = self._exchange(requests)
+            for request, response in zip(requests, responses, strict=True):
+                request.resolve(self._parse(request, response))
 
-    def _answers(self, questions: list[Question]) -> list[Any]:
-        """What Redis answers to each question, or why there is no answer."""
-        answers: list[Any] = []
+    def _exchange(self, requests: list[RedisRequest[Any]]) -> list[bytes | Exception]:
+        """The response to each request, or the error that came instead."""
+        responses: list[bytes | Exception] = []
         connection = self._connection
         try:
-            packed = [question.account.packed(question) for question in questions]
+            packed = [request.account.pack(request) for request in requests]
             now = time.monotonic()
-            if (
-                now - self._used_at > 1 and connection.can_read()
-            ):  # closed, or out of step
-                connection.disconnect()
+            if now - self._used_at > 1 and connection.can_read():
+                connection.disconnect()  # closed by Redis, or out of step with it
             self._used_at = now
             connection.send_packed_command([b"".join(packed)])
-            answers += (self._answer() for _ in questions)
-            for at, question in enumerate(questions):
-                if isinstance(answers[at], NoScriptError):
-                    connection.send_command("SCRIPT", "LOAD", question.account.source)
+            # One at a time: after a failure the responses before it still count.
+            responses.extend(self._read_response() for _ in requests)
+            for index, request in enumerate(requests):
+                if isinstance(responses[index], NoScriptError):
+                    connection.send_command("SCRIPT", "LOAD", request.account.source)
                     connection.read_response()
-                    connection.send_packed_command([packed[at]])
-                    answers[at] = self._answer()
-        except Exception as error:  # noqa: BLE001  # whatever answers in the place of Redis
-            answers += [error] * (len(questions) - len(answers))
-        return answers
+                    connection.send_packed_command([packed[index]])
+                    responses[index] = self._read_response()
+        except Exception as error:  # noqa: BLE001  # anything may listen in the place of Redis
+            responses += [error] * (len(requests) - len(responses))
+        return responses
 
-    def _answer(self) -> Any:
+    def _read_response(self) -> bytes | Exception:
         try:
-            return self._connection.read_response()
+            response: bytes = self._connection.read_response()
         except ResponseError as error:
             return error
+        return response
 
-    def _checked(self, question: Question, answer: Any) -> Any:
-        error = answer
-        if not isinstance(answer, Exception):
+    def _parse(
+        self, request: RedisRequest[_Reply], response: bytes | Exception
+    ) -> _Reply | SvcConnectionError:
+        error = response
+        if not isinstance(response, Exception):
             try:
-                return question.account.read(answer)
-            except _NO_REPLY as unreadable:
+                return request.account.parse_reply(response)
+            except NO_REPLY as unreadable:
                 error = unreadable
-        # Only the name of the error: its text may be what anybody wrote, or hold the password.
+        # Only the name of the error: its text may be a stranger's, or hold the password.
         self._reason = type(error).__name__
         self._rests_until = time.monotonic() + _REST
         with suppress(Exception):
             self._connection.disconnect()
-        return self.failure(question.account)
+        return self.failure(request.account)
 
 
 def place_of(url: str) -> str:
-    """The address of a Redis without names and passwords; ValueError where that is not clear."""
+    """The address of a Redis without names and passwords; ValueError where that is not clear.
+
+    Errors, reprs and pickles show the address. So this may not happen: that a part of a password
+    counts as a part of the address, or that an error repeats a URL which may hold a password.
+    """
     if not isinstance(url, str):
         raise ValueError(f"{_URL}, not {safe_repr(url)}")  # noqa: TRY004  # as all wrong arguments
     scheme, _, rest = url.partition("://")
-    user, at, _ = rest.rpartition("@")
     is_socket = scheme == "unix" and rest.startswith("/")
-    # urlsplit ends the host's part at the first of / ? #. With one of them in a password, the rest
-    # of the password would be taken for the path, which errors and reprs show: that may not happen.
-    is_cut = bool(at) and not is_socket and any(letter in user for letter in "/?")
-    if "#" in url or is_cut:
+    credentials = ""
+    if not is_socket:
+        credentials, _, _ = rest.rpartition("@")
+    # urlsplit ends the host at the first / ? or #. If that stands in a password, the rest of the
+    # password would count as the path, which the address shows.
+    if "#" in url or "/" in credentials or "?" in credentials:
         raise ValueError(_URL)
-    has_scheme = scheme in {"redis", "rediss", "unix"}
-    parts = urlsplit(url) if has_scheme else urlsplit("")
-    is_place = bool(parts.hostname) or (is_socket and bool(parts.path))
-    if not is_place:
-        # The value may hold a password, so no error may repeat it, unless it has no place at all.
-        value = "a URL of another form" if rest else safe_repr(url)
-        raise ValueError(f"{_URL}, not {value}")
-    host = parts.netloc.rpartition("@")[
-        2
-    ]  # what stands before the last @ is a name or a password
-    return f"{scheme}://{host}{parts.path}"
+    if scheme in _SCHEMES:
+        parts = urlsplit(url)
+        if parts.hostname or is_socket:
+            # A name or a password stands before the last @.
+            _, _, host = parts.netloc.rpartition("@")
+            return f"{scheme}://{host}{parts.path}"
+    # A value without :// is no URL, so it may be shown.
+    value = "a URL of another form"
+    if not rest:
+        value = safe_repr(url)
+    raise ValueError(f"{_URL}, not {value}")
 
 
 link_to = cache(RedisLink)
 
 
-def script(name: str) -> str:
+def read_script(name: str) -> str:
     """The text of a script that lies beside this module."""
     return Path(__file__).with_name(name).read_text(encoding="utf-8")
 
@@ -310,15 +336,15 @@ _STARTED = uuid4().hex
 
 
 def process_name() -> str:
-    """Which process this is; a forked child is another."""
+    """The name of this process; a forked child has another."""
     return f"{_STARTED}-{os.getpid()}"
 
 
-# -- what the script answers ----------------------------------------------------------------------
+# -- replies --------------------------------------------------------------------------------------
 
 
 class Reply(NamedTuple):
-    """What the script answers, checked: anything may listen where Redis should."""
+    """The script's reply, checked: anything may listen in the place of Redis."""
 
     now: float
     born: str  # when the state in Redis began
@@ -326,68 +352,83 @@ class Reply(NamedTuple):
     used: list[float]  # of each limit
     turn: float  # the call's place in the queue
     wait: Wait | None
-    state: Ledger | None  # where that was asked for
+    state: Ledger | None  # where the request wanted it
 
 
-def read_reply(answer: bytes, limits: int) -> Reply:
-    """The script's answer about an account with so many limits; raises `_NO_REPLY` for others."""
-    body = json.loads(answer)
-    now, processes, turn, *used = numbers(
+def parse_reply(data: bytes, limits: int) -> Reply:
+    """The reply about an account with so many limits; raises one of `NO_REPLY` for others."""
+    body = json.loads(data)
+    now, processes, turn, *used = as_numbers(
         body["now"], body["processes"], body["turn"], *body["used"]
     )
-    wait = read_wait(body["wait"])
+    wait = _parse_wait(body["wait"])
     born = body["born"]
     if not isinstance(born, str) or len(used) != limits:
         raise ValueError("an answer of another form")
-    state = _ledger(body["state"], now) if "state" in body else None
+    state = None
+    if "state" in body:
+        state = _ledger_of(body["state"], now)
     return Reply(now, born, max(1, round(processes)), used, turn, wait, state)
 
 
-def read_wait(value: Any) -> Wait | None:
-    """How long a call shall wait, within bounds whatever the answer says."""
-    if not value:
+def _parse_wait(values: list[object] | None) -> Wait | None:
+    """How long a call shall wait, within bounds whatever the reply says."""
+    if not values:
         return None
-    seconds, again, period = numbers(*value)
-    return Wait(max(0.001, seconds), min(max(0.005, again), 60.0), period)
+    turn, again, period = as_numbers(*values)
+    return Wait(max(0.001, turn), min(max(0.005, again), 60.0), period)
 
 
-def _ledger(body: dict[str, Any], now: float) -> Ledger:
-    """A ledger in memory that stands where the account in Redis does."""
+def _ledger_of(state: dict[str, Any], now: float) -> Ledger:
+    """A ledger in memory with the state of the account in Redis."""
     ledger = Ledger((), clock=lambda: now)
     ledger.windows.clear()
-    for unit, *bounds, buckets in body["windows"]:
-        limit, seconds = numbers(*bounds)
-        most = max(1.0, limit) if limit > 0 else math.inf
-        window = Window(Limit(str(unit), most, max(1.0, seconds)))
-        ledger.windows[str(unit), seconds] = window
+    for unit, limit, seconds, buckets in state["windows"]:
+        window = _window_of(str(unit), limit, seconds)
+        ledger.windows[window.unit, seconds] = window
         for bucket, amount in buckets:
-            window.add(math.floor(*numbers(bucket)), *numbers(amount))
-    ledger.hold_until, *counts, tokens = numbers(
-        body["hold"], body["interactive"], body["bulk"], body["queued"]
+            bucket_number, bucket_amount = as_numbers(bucket, amount)
+            window.add(math.floor(bucket_number), bucket_amount)
+    hold, interactive, bulk, tokens = as_numbers(
+        state["hold"], state["interactive"], state["bulk"], state["queued"]
     )
-    if sum(counts) > _LONGEST_QUEUE:
+    ledger.hold_until = hold
+    calls = interactive + bulk
+    if calls > _LONGEST_QUEUE:
         raise ValueError("no queue is so long")
-    average = round(tokens / max(1, *counts, sum(counts)))
-    for priority, count in enumerate(counts):
-        ledger.waiting += [Ticket(tokens=average, priority=priority)] * round(count)
+    average = round(tokens / max(1, interactive, bulk, calls))
+    for priority, queued in ((INTERACTIVE, interactive), (BULK, bulk)):
+        ticket = Ticket(tokens=average, priority=priority)
+        ledger.waiting += [ticket] * round(queued)
     return ledger
 
 
-def numbers(*values: Any) -> tuple[float, ...]:
-    """The values, where all are numbers that an account may hold; else ValueError."""
+def _window_of(unit: str, limit: object, seconds: object) -> Window:
+    amount, period = as_numbers(limit, seconds)
+    if amount <= 0:  # the script has no other sign for no limit
+        amount = math.inf
+    return Window(Limit(unit, max(1.0, amount), max(1.0, period)))
+
+
+def as_numbers(*values: object) -> tuple[float, ...]:
+    """The values, if all are numbers that an account may hold; else ValueError."""
+    numbers: list[float] = []
     for value in values:
-        if type(value) not in {int, float} or not abs(value) < _FOREVER**2:
+        if isinstance(value, bool) or not isinstance(value, (int, float)):
+            raise ValueError("not a number")  # noqa: TRY004  # one of `NO_REPLY`, as the next
+        if not abs(value) < _FOREVER**2:  # a NaN is not, either
             raise ValueError("not a number")
-    return values
+        numbers.append(value)
+    return tuple(numbers)
 
 
 # -- accounts ------------------------------------------------------------------------------------
 
 
 class RedisAccount(Ledger):
-    """An account in Redis, with what this process counted itself beside it.
+    """An account in Redis, with this process's own counts beside it.
 
-    Where it `goes_on`, calls have a share of the plan while Redis does not answer.
+    With `goes_on`, calls have a share of the plan while Redis does not answer.
     """
 
     local = False
@@ -405,42 +446,44 @@ class RedisAccount(Ledger):
     ) -> None:
         super().__init__(limits)
         self.link = link
-        self.source = script("quota.lua") if source is None else source
+        self.source = source or read_script("quota.lua")
         self._goes_on = goes_on
         self._tokens_limit = min(
-            (n.amount for n in limits if n.unit == "tokens"), default=0
+            (limit.amount for limit in limits if limit.unit == "tokens"), default=0
         )
         keys = [f"svc-quota:{_FORMAT}:{{{name}}}:{key}" for key in _KEYS]
         keys.append(f"svc-quota:{_FORMAT}:began")
         self._command = link.command(self.source, keys, json.dumps(limits))
         self._news = _no_news()
-        self._processes = (
-            0  # that shared the account when Redis answered last; 0: it never did
-        )
+        # The processes that shared the account at the last reply; 0 before the first one.
+        self._processes = 0
         self._use_to_share: list[float] | None = None  # of each limit, at that time
         self._born = ""  # when the state in Redis began
-        self._ahead = time.time() - time.monotonic()  # Redis' clock, of ours
+        # How far Redis' clock is ahead of ours.
+        self._ahead = time.time() - time.monotonic()
         self._process = process_name()
 
-    # -- asking ---------------------------------------------------------------------------------
+    # -- letting calls through ------------------------------------------------------------------
 
-    def ask(self, ticket: Ticket) -> Wait | None:
-        """None where the call may be sent now; else it stands in the queue."""
+    def acquire(self, ticket: Ticket) -> Wait | None:
+        """Let the call through, or say how long to wait; it stands in the queue then."""
         try:
-            return self._placed(ticket, self._about(ticket).within(ticket.left))
+            reply = self._request(ticket).reply_within(ticket.patience)
         except SvcConnectionError as error:
-            return self._ask_here(ticket, error)
+            return self._acquire_share(ticket, error)
+        return self._apply(reply, ticket)
 
-    async def aask(self, ticket: Ticket) -> Wait | None:
-        """The async version of `ask`."""
+    async def aacquire(self, ticket: Ticket) -> Wait | None:
+        """The async version of `acquire`."""
         try:
-            return self._placed(ticket, await self._about(ticket).awithin(ticket.left))
+            reply = await self._request(ticket).areply_within(ticket.patience)
         except SvcConnectionError as error:
-            return self._ask_here(ticket, error)
+            return self._acquire_share(ticket, error)
+        return self._apply(reply, ticket)
 
-    def _about(self, ticket: Ticket) -> Question:
+    def _request(self, ticket: Ticket) -> RedisRequest[Reply]:
         party = ticket.party or process_name()
-        seconds = min(ticket.left, _FOREVER)
+        seconds = min(ticket.patience, _FOREVER)
         call = (
             self._name_of(ticket),
             ticket.priority,
@@ -449,22 +492,22 @@ class RedisAccount(Ledger):
             ticket.turn,
             seconds,
         )
-        return Question(self, call=call)
+        return RedisRequest(self, call=call)
 
     def _name_of(self, ticket: Ticket) -> str:
         return f"{process_name()}-{ticket.serial}"
 
-    def _placed(self, ticket: Ticket, reply: Reply) -> Wait | None:
+    def _apply(self, reply: Reply, ticket: Ticket) -> Wait | None:
         ticket.turn = reply.turn
         if reply.wait is None:
             ticket.stored_at = reply.now
             with self._lock:
                 self._leave(ticket)
-                self._count(ticket, self._rolled())
+                self._count(ticket, self._roll_windows())
         return reply.wait
 
-    def _ask_here(self, ticket: Ticket, error: SvcConnectionError) -> Wait | None:
-        """Within this process's share, while Redis is away."""
+    def _acquire_share(self, ticket: Ticket, error: SvcConnectionError) -> Wait | None:
+        """The same within this process's share of the plan, while Redis is away."""
         if not self._goes_on:
             raise error
         with self._lock:
@@ -472,45 +515,47 @@ class RedisAccount(Ledger):
             self._take_share()
         if not ticket.waits:
             ticket.turn = 0.0  # of Redis' queue
-        wait = super().ask(ticket)
-        if ticket.at is not None:
-            ticket.stored_at = at = ticket.at + self._ahead
+        wait = super().acquire(ticket)
+        if ticket.counted_at is not None:
+            ticket.stored_at = ticket.counted_at + self._ahead
             with self._lock:
-                self._news["counted"] += [
-                    (
-                        w.unit,
-                        w.seconds,
-                        at,
-                        1 if w.unit == "requests" else ticket.tokens,
+                for window in self.windows.values():
+                    amount = 1
+                    if window.unit == "tokens":
+                        amount = ticket.tokens
+                    self._news["counted"].append(
+                        (window.unit, window.seconds, ticket.stored_at, amount)
                     )
-                    for w in self.windows.values()
-                ]
         return wait
 
     def _take_share(self) -> None:
         """Bound this process to its share of the plan, once for each failure of Redis."""
         if not self._processes:
-            # Nobody knows how many processes there are: a roll-out may have started hundreds while
-            # Redis was away. May they not send more than the plan together, each sends one request
-            # in a window; more processes than that can only keep the plan by sending nothing.
+            # Redis never replied, so the number of processes is unknown: a roll-out may have
+            # started hundreds while Redis was away. Together they may not send more than the plan,
+            # so each sends one request in a window. Still more processes could keep the plan only
+            # by sending nothing.
             requests = [
                 limit.amount for limit in self._limits if limit.unit == "requests"
             ]
-            self._share(min(requests, default=math.inf), [0.0] * len(self._limits))
+            shares = min(requests, default=math.inf)
+            self._keep_to_share(shares, [0.0] * len(self._limits))
         elif self._use_to_share is not None:
-            self._share(self._processes, self._use_to_share)
+            self._keep_to_share(self._processes, self._use_to_share)
             self._use_to_share = None
 
-    def _share(self, parties: float, used: list[float]) -> None:
-        """Keep to one of so many equal shares of the plan, and of what was used of each limit."""
-        now = self._rolled()
-        for (unit, amount, seconds), total in zip(self._limits, used, strict=True):
-            window = self.windows[unit, seconds]
-            window.planned = window.limit = max(1.0, amount / parties)
-            window.add(window.at(now), max(0, math.ceil(total / parties - window.used)))
+    def _keep_to_share(self, shares: float, used: list[float]) -> None:
+        """Keep to one of so many equal shares of the plan, and of the use of each limit."""
+        now = self._roll_windows()
+        for limit, total in zip(self._limits, used, strict=True):
+            window = self.windows[limit.unit, limit.seconds]
+            window.planned = max(1.0, limit.amount / shares)
+            window.limit = window.planned
+            used_by_others = math.ceil(total / shares - window.used)
+            window.add(window.bucket_at(now), max(0, used_by_others))
 
     def _note_fork(self) -> None:
-        """A forked child is a new process. Its parent tells what was done before the fork."""
+        """Begin as a new process after a fork. The parent reports what was before it."""
         if self._process == process_name():
             return
         self._process = process_name()
@@ -521,70 +566,92 @@ class RedisAccount(Ledger):
 
     # -- what the thread of the link calls --------------------------------------------------------
 
-    def read(self, answer: Any) -> Reply:
-        """The checked reply; raises one of `_NO_REPLY` for anything else."""
-        return read_reply(answer, len(self._limits))
+    def parse_reply(self, data: bytes) -> Reply:
+        """The checked reply; raises one of `NO_REPLY` for anything else."""
+        return parse_reply(data, len(self._limits))
 
-    def packed(self, question: Question) -> bytes:
-        """A question with the news of this process, as it is sent."""
+    def pack(self, request: RedisRequest[Reply]) -> bytes:
+        """The bytes of a request, with the news of this process."""
+        body = request.body
         with self._lock:
             self._note_fork()
             news = self._news
             self._news = _no_news()
-            question.body |= {"process": self._process, "born": self._born}
-            question.body["processes"] = self._processes
-        question.body |= {name: parts for name, parts in news.items() if parts}
-        return packed_with(self._command, question.body)
+            body["process"] = self._process
+            body["born"] = self._born
+            body["processes"] = self._processes
+        body |= {name: items for name, items in news.items() if items}
+        return pack_command(self._command, body)
 
-    def heard(self, question: Question, reply: Reply | SvcConnectionError) -> None:
-        """Remember what a reply says, and tell again what Redis did not hear or has lost."""
-        body = question.body
+    def note_reply(
+        self, request: RedisRequest[Reply], reply: Reply | SvcConnectionError
+    ) -> None:
+        """Remember the reply, and report again what did not reach Redis or is lost there."""
+        body = request.body
         with self._lock:
             if isinstance(reply, SvcConnectionError):
-                self._tell_again(body)
+                self._restore_news(body)
                 return
             born_before = body.get("born")
             is_lost = bool(born_before) and reply.born not in {born_before, self._born}
             if is_lost:
-                self._news["recovered"] = [True]
-                self._news["counted"] = [
-                    (w.unit, w.seconds, (bucket + 1) * w.width + self._ahead, amount)
-                    for w in self.windows.values()
-                    for bucket, amount in w.buckets.items()
-                ]
+                self._report_all_counts()
             self._processes = reply.processes
             self._use_to_share = reply.used
             self._ahead = reply.now - time.monotonic()
             self._born = reply.born
 
-    def _tell_again(self, body: dict[str, Any]) -> None:
-        for name, parts in self._news.items():
-            # Of the others, what is older than a window means nothing any more.
-            most = None if name == "counted" else -1000
-            parts[:0] = body.get(name, [])[most:]
+    def _report_all_counts(self) -> None:
+        """Report all that this process counted: Redis has lost the account."""
+        self._news["recovered"] = [True]
+        counted: list[tuple[str, float, float, float]] = []
+        for window in self.windows.values():
+            for bucket, amount in window.buckets.items():
+                ends_at = (bucket + 1) * window.width + self._ahead
+                counted.append((window.unit, window.seconds, ends_at, amount))
+        self._news["counted"] = counted
 
-    def give_back(self, question: Question, reply: Reply | SvcConnectionError) -> None:
-        """The call was let through when nobody waited for it any more."""
-        call = question.body.get("call")
+    def _restore_news(self, body: dict[str, Any]) -> None:
+        """Report again the news of a request that failed."""
+        for name, items in self._news.items():
+            unsent = body.get(name, [])
+            if name != "counted":
+                # The rest of such news is older than a window, and means nothing any more.
+                unsent = unsent[-_MOST_NEWS:]
+            items[:0] = unsent
+
+    def give_back(
+        self, request: RedisRequest[Reply], reply: Reply | SvcConnectionError
+    ) -> None:
+        """Report as unsent a call that was let through after it had stopped waiting."""
+        call = request.body.get("call")
         if call and isinstance(reply, Reply) and reply.wait is None:
             with self._lock:
                 unsent = (reply.now, call[_TOKENS], Outcome(sent=False, tokens=0))
                 self._news["settle"].append(unsent)
 
-    # -- what became of it ----------------------------------------------------------------------
+    # -- ends of calls --------------------------------------------------------------------------
 
     def settle(self, ticket: Ticket, outcome: Outcome) -> None:
-        """Count what became of a call that was let through."""
+        """Count what a call really took, and report it to Redis."""
         super().settle(ticket, outcome)
         if ticket.stored_at is None:
             return
         with self._lock:
             self._news["settle"].append((ticket.stored_at, ticket.tokens, outcome))
         ticket.stored_at = None
-        off = 0 if outcome.tokens is None else abs(outcome.tokens - ticket.tokens)
-        if outcome.status == TOO_MANY_REQUESTS or off > _NEWS * self._tokens_limit > 0:
-            with suppress(SvcConnectionError):  # it is told later
-                self.link.put(Question(self))
+        if self._is_urgent(ticket, outcome):
+            with suppress(SvcConnectionError):  # the next request reports it
+                self.link.put(RedisRequest(self))
+
+    def _is_urgent(self, ticket: Ticket, outcome: Outcome) -> bool:
+        """Whether other processes would wait for nothing, or send too much, without the news."""
+        if outcome.status == TOO_MANY_REQUESTS:
+            return True
+        if outcome.tokens is None or self._tokens_limit <= 0:
+            return False
+        error = abs(outcome.tokens - ticket.tokens)
+        return error > _LARGE_ERROR * self._tokens_limit
 
     def leave(self, ticket: Ticket) -> None:
         """The call does not wait any more."""
@@ -595,29 +662,32 @@ class RedisAccount(Ledger):
 
     # -- looking --------------------------------------------------------------------------------
 
-    def _state(self) -> Ledger:
-        for _ in range(2):  # the first tells what Redis had lost, if it had
-            question = Question(self, look=True)
-            reply: Reply = question.within(math.inf)
-            if question.body["born"] in {"", reply.born} and reply.state is not None:
+    def _copy(self) -> Ledger:
+        """A ledger in memory with the state of this account."""
+        for _ in range(
+            2
+        ):  # if Redis had lost the account, the second request restores it
+            request = RedisRequest(self, look=True)
+            reply = request.reply_within(math.inf)
+            if request.body["born"] in {"", reply.born} and reply.state is not None:
                 return reply.state
         raise self.link.failure(self)
 
     def eta(self, requests: int, tokens: int) -> float:
-        """Seconds until so much more has fitted."""
-        return self._state().eta(requests, tokens)
+        """Seconds until so many more requests and tokens have fitted behind those that wait."""
+        return self._copy().eta(requests, tokens)
 
-    def look(self) -> dict[str, Any]:
-        """What a snapshot tells."""
-        return self._state().look()
+    def look(self) -> LedgerUse:
+        """The state now, for a snapshot."""
+        return self._copy().look()
 
 
-def packed_with(command: bytes, body: dict[str, Any]) -> bytes:
-    """A script's call with its last argument."""
+def pack_command(command: bytes, body: dict[str, Any]) -> bytes:
+    """The bytes of a script's call, with its last argument."""
     text = json.dumps(body).encode()
     return b"%b$%d\r\n%b\r\n" % (command, len(text), text)
 
 
 def _no_news() -> dict[str, list[Any]]:
-    """What a process has to tell: nothing yet."""
+    """The news that a process has for Redis: nothing yet."""
     return {"settle": [], "leave": [], "counted": [], "recovered": []}

@@ -49,14 +49,14 @@ def in_redis(url, period, name="test"):
         """Its script reads the time from a key."""
 
     link = redis_budget.RedisLink(url)
-    script = redis_budget.script
+    script = redis_budget.read_script
     try:
-        redis_budget.script = lambda file: script(file).replace(
+        redis_budget.read_script = lambda file: script(file).replace(
             "redis.call('TIME')", "{redis.call('GET', 'clock'), 0}"
         )
         account = OnAClock(link, name=name, period=period)
     finally:
-        redis_budget.script = script
+        redis_budget.read_script = script
     return account, RedisClock(redis.Redis.from_url(url))
 
 
@@ -172,8 +172,8 @@ def test_an_answer_of_another_form_is_none(store, answer):
     from langchain_svc.quota import redis_store
 
     account, _ = in_redis(store, None)
-    assert account.read(json.dumps(GOOD)).granted
+    assert account.parse_reply(json.dumps(GOOD)).granted
     if answer == json.dumps(GOOD | {"born": "x"}):
         return
-    with pytest.raises(redis_store._NO_REPLY):
-        account.read(answer)
+    with pytest.raises(redis_store.NO_REPLY):
+        account.parse_reply(answer)

@@ -30,9 +30,9 @@ V1_PRO = tuple(DOCUMENTED["v1:pro"].limits())
 class OnAClock:
     """An account that is told the time with each question."""
 
-    def ask(self, ticket, now):
+    def acquire(self, ticket, now):
         self.set_clock(now)
-        return super().ask(ticket)
+        return super().acquire(ticket)
 
     def settle(self, ticket, outcome, now):
         self.set_clock(now)
@@ -66,7 +66,7 @@ def in_redis(url, limits, *, gone="1e9", began=-1e6):
     client = redis.Redis.from_url(url)
     client.flushall()
     client.set(f"svc-quota:{redis_store._FORMAT}:began", began + 1e6)
-    source = redis_store.script("quota.lua")
+    source = redis_store.read_script("quota.lua")
     source = source.replace("redis.call('TIME')", "{redis.call('GET', 'clock'), 0}")
     source = source.replace("GONE = 3.0", f"GONE = {gone}")
     link = redis_store.RedisLink(url)
@@ -81,7 +81,7 @@ def make(storage):
 
 def through(ledger, count, now, **words):
     """How many of so many calls are let through at once."""
-    return sum(ledger.ask(Ticket(**words), now) is None for _ in range(count))
+    return sum(ledger.acquire(Ticket(**words), now) is None for _ in range(count))
 
 
 class Callers:
@@ -106,7 +106,7 @@ class Callers:
             now, _, (name, pause, words, ticket, began) = heapq.heappop(self._agenda)
             if ticket is None:
                 ticket, began = Ticket(tokens=10, **words), now
-            wait = self.ledger.ask(ticket, now)
+            wait = self.ledger.acquire(ticket, now)
             if wait is not None:
                 self._push(now + wait.again, name, pause, words, ticket, began)
                 continue
@@ -142,7 +142,7 @@ def test_no_stretch_of_time_holds_more_than_the_limit(steps):
             window.roll(now + wait + 1e-6)
             assert not window.wait(now + wait + 1e-6, amount)
             now += wait + 1e-6
-        window.add(window.at(now), amount)
+        window.add(window.bucket_at(now), amount)
         counted += [now] * amount
     assert busiest(counted, 60.0 + LATENESS) <= 5
 
@@ -158,10 +158,10 @@ def test_full_demand_uses_the_plan_and_never_more(make, priority):
 
 def test_a_call_larger_than_the_limit_waits_for_an_empty_window(make):
     ledger = make(Limit("tokens", 100, 60.0))
-    assert ledger.ask(Ticket(tokens=10), 0.0) is None
+    assert ledger.acquire(Ticket(tokens=10), 0.0) is None
     large = Ticket(tokens=1000)
-    assert ledger.ask(large, 1.0) is not None
-    assert ledger.ask(large, 62.0) is None
+    assert ledger.acquire(large, 1.0) is not None
+    assert ledger.acquire(large, 62.0) is None
 
 
 # -- order ----------------------------------------------------------------------------------------
@@ -190,9 +190,9 @@ def test_a_dead_process_does_not_hold_up_the_queue(store):
     ledger = in_redis(store, [Limit("requests", 1, 60.0)], gone="3.0")
     through(ledger, 1, 0.0)
     dead, other = Ticket(), Ticket()
-    ledger.ask(dead, 59.5)  # and never again
-    assert ledger.ask(other, 61.5) is not None
-    assert ledger.ask(other, 64.0) is None
+    ledger.acquire(dead, 59.5)  # and never again
+    assert ledger.acquire(other, 61.5) is not None
+    assert ledger.acquire(other, 64.0) is None
 
 
 @pytest.mark.parametrize("back", [10.0, 500.0])
@@ -200,9 +200,9 @@ def test_a_clock_that_is_set_back_lets_nobody_through_twice(store, back):
     ledger = in_redis(store, [Limit("requests", 3, 60.0)])
     assert through(ledger, 5, 1000.0) == 3
     later = Ticket()
-    wait = ledger.ask(later, 1000.0 - back)
+    wait = ledger.acquire(later, 1000.0 - back)
     assert 55 < wait.turn < 63
-    assert ledger.ask(later, 1000.0 - back + 63 + (back if back < 60 else 0)) is None
+    assert ledger.acquire(later, 1000.0 - back + 63 + (back if back < 60 else 0)) is None
 
 
 # -- a Redis that may have lost an account ------------------------------------------------------------
@@ -223,7 +223,7 @@ def test_an_account_that_is_new_in_an_old_redis_may_begin_with_a_burst(store):
 def test_tokens_are_paced_too(store):
     ledger = in_redis(store, [Limit("tokens", 100, 60.0)], began=0.0)
     assert through(ledger, 5, 0.0, tokens=10) == 1
-    assert ledger.ask(Ticket(tokens=10), 5.1) is None
+    assert ledger.acquire(Ticket(tokens=10), 5.1) is None
 
 
 # -- what became of calls ----------------------------------------------------------------------------
@@ -245,7 +245,7 @@ def test_what_became_of_a_call_decides_about_the_next(make, what):
     limits, outcome, fit = SETTLED[what]
     for now, count in fit.items():
         ledger, ticket = make(*limits), Ticket(tokens=900)
-        assert ledger.ask(ticket, 0.0) is None
+        assert ledger.acquire(ticket, 0.0) is None
         ledger.settle(ticket, outcome, 1.0)
         assert through(ledger, 100, now, tokens=100) == count
 
@@ -257,7 +257,7 @@ def test_own_calls_are_not_taken_for_those_of_others(make):
     ledger = make(*V1_PRO)
     tickets = [Ticket() for _ in range(30)]
     for at, ticket in enumerate(tickets):
-        assert ledger.ask(ticket, 0.1 * at) is None
+        assert ledger.acquire(ticket, 0.1 * at) is None
     for at, ticket in enumerate(tickets):  # the service writes whole seconds, and late
         limits = (60, 59 - at, 58.0 - 0.1 * at)
         ledger.settle(ticket, Outcome(status=200, tokens=0, limits=limits), 3.0 + 0.1 * at)
@@ -281,19 +281,19 @@ def test_a_single_answer_holds_a_key_for_ten_minutes_or_of_a_day_for_an_hour(mak
     limits = () if plan == "learn" else DOCUMENTED[plan].limits()
     outcome, most = ANSWERS[answer]
     ledger, ticket = make(*limits), Ticket()
-    assert ledger.ask(ticket, 0.0) is None
+    assert ledger.acquire(ticket, 0.0) is None
     ledger.settle(ticket, outcome, 1.0)
-    wait = ledger.ask(Ticket(), 2.0)
+    wait = ledger.acquire(Ticket(), 2.0)
     a_bucket = {600: 30, 3_600: 720}[most]  # of an hour's and of a day's window
     assert wait is None or wait.turn < most + a_bucket
-    assert ledger.ask(Ticket(), most + a_bucket + 10) is None
+    assert ledger.acquire(Ticket(), most + a_bucket + 10) is None
 
 
 def test_a_days_use_by_others_is_counted_for_an_hour(make):
     ledger = make(*DOCUMENTED["general:pro"].limits())
     tickets = [Ticket(), Ticket()]
     for ticket in tickets:
-        ledger.ask(ticket, 0.0)
+        ledger.acquire(ticket, 0.0)
     for ticket in tickets:  # it is told twice, and counted once
         outcome = Outcome(status=200, tokens=0, limits=(100_000, 5, 80_000.0))
         ledger.settle(ticket, outcome, 1.0)
@@ -346,7 +346,7 @@ def test_the_script_and_the_ledger_say_the_same(redis_server, steps):
         elif what == "again" and waiting:
             pair = waiting.pop(0)
         if pair is not None:
-            waits = [ledger.ask(ticket, now) for ledger, ticket in zip(both, pair, strict=True)]
+            waits = [ledger.acquire(ticket, now) for ledger, ticket in zip(both, pair, strict=True)]
             turns = [0.0 if wait is None else wait.turn for wait in waits]
             assert turns[0] == pytest.approx(turns[1], abs=0.01)
             (sent if waits[0] is None else waiting).append(pair)

@@ -174,9 +174,9 @@ WORKER = """
         most, seconds = json.loads(line)
         sent, ends = 0, time.monotonic() + seconds
         while sent < most and time.monotonic() < ends:
-            ticket = Ticket(left=1e9)
+            ticket = Ticket(patience=1e9)
             try:
-                if account.ask(ticket) is None:
+                if account.acquire(ticket) is None:
                     sent += 1
                     continue
             except svc.SvcConnectionError:
@@ -249,10 +249,10 @@ def test_a_forked_child_has_not_met_redis(own, monkeypatch):
     plan = svc.Plan(requests_per_minute=60)
     quota = svc.SvcQuota(plan, storage=own.url, on_storage_failure="local")
     account = quota.account("v1", "any-key-0123")
-    assert account.ask(Ticket()) is None
+    assert account.acquire(Ticket()) is None
     own.stop()
     monkeypatch.setattr(redis_store, "_STARTED", "of a child")
-    assert [account.ask(Ticket()) is None for _ in range(5)].count(True) <= 1
+    assert [account.acquire(Ticket()) is None for _ in range(5)].count(True) <= 1
 
 
 @pytest.mark.parametrize("failure", ["closed", "local"])
@@ -372,7 +372,7 @@ def test_a_question_costs_the_same_whatever_the_number_of_processes(store, monke
         for process in range(2_000):
             monkeypatch.setattr(redis_store, "_STARTED", f"{process:032x}")
             account.leave(ticket := Ticket())
-            account.ask(ticket)
+            account.acquire(ticket)
             account.settle(ticket, Outcome(sent=False))
             sizes.append(client.strlen(client.keys("*:state")[0]))
         assert max(sizes) < 2 * sizes[0]
