@@ -14,9 +14,19 @@ ID = "5cbc121b-cd71-4428-b8b7-31e53eba8184"
 OWN = {"reference": f"urn:uuid:{ID}"}
 # What identifies the patient, each in another element and none of it in a field that is sent.
 NAMES = {
-    "family": "Quuxberg482", "given": "Zebulonia", "maiden": "Frobnitz", "mrn": "MRN-88231-77", "ssn": "999-44-1123", "phone": "555-773-9012",
-    "street": "77 Wumpus Terrace Suite 4", "city": "Flurbville", "postal": "90417", "mail": "zq@flurb.example", "contact": "Grobulina", "doctor": "Dorble Hackenbush",
-}  # fmt: skip
+    "family": "Quuxberg482",
+    "given": "Zebulonia",
+    "maiden": "Frobnitz",
+    "mrn": "MRN-88231-77",
+    "ssn": "999-44-1123",
+    "phone": "555-773-9012",
+    "street": "77 Wumpus Terrace Suite 4",
+    "city": "Flurbville",
+    "postal": "90417",
+    "mail": "zq@flurb.example",
+    "contact": "Grobulina",
+    "doctor": "Dorble Hackenbush",
+}
 
 
 def as_json(value):
@@ -41,18 +51,50 @@ def patient(**changes):
     return {
         "resourceType": "Patient",
         "id": ID,
-        "text": {"status": "generated", "div": f"<div xmlns='http://www.w3.org/1999/xhtml'>{NAMES['family']}</div>"},
-        "extension": [{"url": "http://hl7.org/fhir/StructureDefinition/patient-mothersMaidenName", "valueString": NAMES["maiden"]}],
-        "identifier": [{"type": {"text": "Medical Record Number"}, "system": "http://hospital.example", "value": NAMES["mrn"]}, {"value": NAMES["ssn"]}],
-        "name": [{"use": "official", "family": NAMES["family"], "given": [NAMES["given"]], "prefix": ["Mrs."]}],
-        "telecom": [{"system": "phone", "value": NAMES["phone"]}, {"system": "email", "value": NAMES["mail"]}],
+        "text": {
+            "status": "generated",
+            "div": f"<div xmlns='http://www.w3.org/1999/xhtml'>{NAMES['family']}</div>",
+        },
+        "extension": [
+            {
+                "url": "http://hl7.org/fhir/StructureDefinition/patient-mothersMaidenName",
+                "valueString": NAMES["maiden"],
+            }
+        ],
+        "identifier": [
+            {
+                "type": {"text": "Medical Record Number"},
+                "system": "http://hospital.example",
+                "value": NAMES["mrn"],
+            },
+            {"value": NAMES["ssn"]},
+        ],
+        "name": [
+            {
+                "use": "official",
+                "family": NAMES["family"],
+                "given": [NAMES["given"]],
+                "prefix": ["Mrs."],
+            }
+        ],
+        "telecom": [
+            {"system": "phone", "value": NAMES["phone"]},
+            {"system": "email", "value": NAMES["mail"]},
+        ],
         "gender": "female",
         "birthDate": "1963-06-16",
-        "address": [{"line": [NAMES["street"]], "city": NAMES["city"], "postalCode": NAMES["postal"], "country": "US"}],
+        "address": [
+            {
+                "line": [NAMES["street"]],
+                "city": NAMES["city"],
+                "postalCode": NAMES["postal"],
+                "country": "US",
+            }
+        ],
         "contact": [{"name": {"text": NAMES["contact"]}}],
         "generalPractitioner": [{"display": NAMES["doctor"]}],
         **changes,
-    }  # fmt: skip
+    }
 
 
 def condition(
@@ -89,6 +131,12 @@ def medication(
         },
     }
     return {k: v for k, v in {**made, **changes}.items() if v is not None}
+
+
+def refers(reference=None, **more):
+    """A request for a medicine that stands elsewhere."""
+    element = {"reference": reference, **more} if reference else more
+    return medication(medicationCodeableConcept=None, medicationReference=element)
 
 
 CATEGORY = "http://terminology.hl7.org/CodeSystem/observation-category"
@@ -139,8 +187,12 @@ def bundle(*resources, first=None, **changes):
     return {"resourceType": "Bundle", "type": "transaction", "entry": entries, **changes}
 
 
+def read(source, **options):
+    return svc.PatientContext.from_fhir(source, today=TODAY, **options)
+
+
 def taken(*resources, **options):
-    return svc.PatientContext.from_fhir(bundle(*resources), today=TODAY, **options)
+    return read(bundle(*resources), **options)
 
 
 def reasons(record):
@@ -159,6 +211,9 @@ def sent(*resources, **options):
     return on_wire(taken(*resources, **options))
 
 
+# The days before, of and after TODAY.
+PAST, DAY, NEXT = "2025-06-01", "2025-06-15", "2025-07-01"
+FAILED = {"resourceType": "OperationOutcome", "issue": [{"severity": "error", "code": "timeout"}]}
 WHOLE = bundle(
     {"resourceType": "Encounter", "status": "finished", "class": {"code": "AMB"}, "subject": OWN},
     condition(recordedDate="2019-02-01T10:00:00-05:00"),
@@ -180,19 +235,45 @@ WHOLE = bundle(
     observation("14682-9", quantity(88.4, "umol/L")),
     observation("4548-4", quantity(6.9, "%")),
     smoking("8517006"),
-    {"resourceType": "FamilyMemberHistory", "status": "completed", "patient": OWN, "name": NAMES["contact"], "relationship": concept("MTH", "mother", "http://terminology.hl7.org/CodeSystem/v3-RoleCode"), "condition": [{"code": concept("254837009", "Breast cancer")}]},
+    {
+        "resourceType": "FamilyMemberHistory",
+        "status": "completed",
+        "patient": OWN,
+        "name": NAMES["contact"],
+        "relationship": concept(
+            "MTH", "mother", "http://terminology.hl7.org/CodeSystem/v3-RoleCode"
+        ),
+        "condition": [{"code": concept("254837009", "Breast cancer")}],
+    },
     {"resourceType": "Claim", "status": "active"},
     {"resourceType": "Claim", "status": "active"},
-)  # fmt: skip
+)
 EXPECTED = {
     "age": 61,
     "sex": "female",
-    "medicalHistory": ("Essential hypertension (disorder) (recorded 2019)", "Diabetes mellitus type 2 (disorder)", "Chronic obstructive lung disease (unconfirmed)"),
+    "medicalHistory": (
+        "Essential hypertension (disorder) (recorded 2019)",
+        "Diabetes mellitus type 2 (disorder)",
+        "Chronic obstructive lung disease (unconfirmed)",
+    ),
     "currentMedications": ("lisinopril 10 MG Oral Tablet", "metformin 500 MG Oral Tablet"),
-    "vitalSigns": {"systolic": 153, "diastolic": 94, "heartRate": 88, "temperature": 38.0, "respiratoryRate": 18, "oxygenSaturation": 97},
-    "labResults": {"hsTroponinT": 22, "bnp": 80, "ntProBnp": 300, "creatinine": 0.999981, "hba1c": 6.9},
+    "vitalSigns": {
+        "systolic": 153,
+        "diastolic": 94,
+        "heartRate": 88,
+        "temperature": 38.0,
+        "respiratoryRate": 18,
+        "oxygenSaturation": 97,
+    },
+    "labResults": {
+        "hsTroponinT": 22,
+        "bnp": 80,
+        "ntProBnp": 300,
+        "creatinine": 0.999981,
+        "hba1c": 6.9,
+    },
     "riskFactors": ("former smoker", "family history: Breast cancer (mother)"),
-}  # fmt: skip
+}
 
 
 ANY_AGE = {"windows": {"vital_signs": None, "lab_results": None}}

@@ -29,11 +29,35 @@ from pydicom.dataset import FileMetaDataset  # noqa: E402
 from pydicom.encaps import encapsulate, get_frame  # noqa: E402
 
 IDENTITY = {
-    "PatientName": "Quuxberg^Zebulonia", "PatientID": "MRN-88231-77", "PatientBirthDate": "19630616", "OtherPatientNames": "Frobnitz^Z", "PatientAddress": "77 Wumpus Terrace",
-    "InstitutionName": "Grobulin General", "ReferringPhysicianName": "Hackenbush^Dorble", "AccessionNumber": "ACC0099123", "StudyDescription": "Knee of Quuxberg", "OperatorsName": "Flurb^Op",
-    "PatientComments": "lives in Flurbville", "StudyDate": "20240229", "DeviceSerialNumber": "SN-5551212",
-}  # fmt: skip
-MARKS = ["Quuxberg", "Zebulonia", "MRN-88231", "19630616", "Frobnitz", "Wumpus", "Grobulin", "Hackenbush", "ACC0099123", "Flurb", "20240229", "SN-5551212", "PRIVATEER"]  # fmt: skip
+    "PatientName": "Quuxberg^Zebulonia",
+    "PatientID": "MRN-88231-77",
+    "PatientBirthDate": "19630616",
+    "OtherPatientNames": "Frobnitz^Z",
+    "PatientAddress": "77 Wumpus Terrace",
+    "InstitutionName": "Grobulin General",
+    "ReferringPhysicianName": "Hackenbush^Dorble",
+    "AccessionNumber": "ACC0099123",
+    "StudyDescription": "Knee of Quuxberg",
+    "OperatorsName": "Flurb^Op",
+    "PatientComments": "lives in Flurbville",
+    "StudyDate": "20240229",
+    "DeviceSerialNumber": "SN-5551212",
+}
+MARKS = [
+    "Quuxberg",
+    "Zebulonia",
+    "MRN-88231",
+    "19630616",
+    "Frobnitz",
+    "Wumpus",
+    "Grobulin",
+    "Hackenbush",
+    "ACC0099123",
+    "Flurb",
+    "20240229",
+    "SN-5551212",
+    "PRIVATEER",
+]
 
 
 def dataset(
@@ -195,11 +219,18 @@ SPACED = [item(PixelMeasuresSequence=[item(PixelSpacing=[2, 1])])]
 @pytest.mark.parametrize(
     ("elements", "shape"),
     [
-        ({}, (40, 60)), ({"PixelAspectRatio": [1, 1]}, (40, 60)), ({"PixelAspectRatio": [2, 1]}, (80, 60)), ({"PixelAspectRatio": [1, 2]}, (40, 120)), ({"PixelSpacing": [1.5, 0.5]}, (120, 60)),
-        ({"ImagerPixelSpacing": [0.2, 0.2]}, (40, 60)), ({"PixelAspectRatio": [0, 1]}, (40, 60)), ({"PixelAspectRatio": [-1, 2]}, (40, 60)), ({"PixelAspectRatio": [100_000, 1]}, (2048, 1)),
+        ({}, (40, 60)),
+        ({"PixelAspectRatio": [1, 1]}, (40, 60)),
+        ({"PixelAspectRatio": [2, 1]}, (80, 60)),
+        ({"PixelAspectRatio": [1, 2]}, (40, 120)),
+        ({"PixelSpacing": [1.5, 0.5]}, (120, 60)),
+        ({"ImagerPixelSpacing": [0.2, 0.2]}, (40, 60)),
+        ({"PixelAspectRatio": [0, 1]}, (40, 60)),
+        ({"PixelAspectRatio": [-1, 2]}, (40, 60)),
+        ({"PixelAspectRatio": [100_000, 1]}, (2048, 1)),
         ({"SharedFunctionalGroupsSequence": SPACED}, (80, 60)),
     ],
-)  # fmt: skip
+)
 def test_pixels_that_are_not_square_are_drawn_in_their_shape(elements, shape):
     ds = dataset(np.arange(40 * 60).reshape(40, 60), **elements)
     assert drawn(saved(ds)).shape == shape
@@ -277,7 +308,17 @@ def test_what_is_said_of_a_frame_goes_before_what_is_said_of_all():
 # -- transfer syntaxes -----------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("name", ["ImplicitVRLittleEndian", "ExplicitVRLittleEndian", "ExplicitVRBigEndian", "DeflatedExplicitVRLittleEndian", "JPEG2000Lossless", "RLELossless"])  # fmt: skip
+@pytest.mark.parametrize(
+    "name",
+    [
+        "ImplicitVRLittleEndian",
+        "ExplicitVRLittleEndian",
+        "ExplicitVRBigEndian",
+        "DeflatedExplicitVRLittleEndian",
+        "JPEG2000Lossless",
+        "RLELossless",
+    ],
+)
 def test_stored_plain_or_compressed_without_loss(name):
     syntax, ds = getattr(uid, name), dataset(WIDE, **EXACT)
     expected = drawn(ds)
@@ -364,9 +405,12 @@ def test_a_deflated_file_inflates_to_a_bound():
 
 
 NO_PICTURES = [
-    ({"Modality": "SEG"}, "a segmentation"), ({"Modality": "OT", "SOPClassUID": "1.2.840.10008.5.1.4.1.1.66.4"}, "a segmentation"), ({"Modality": "RTDOSE"}, "a dose distribution"),
-    ({"Modality": "RTIMAGE"}, "an image of a radiation beam"), ({"SOPClassUID": "1.2.840.10008.5.1.4.1.1.481.1"}, "an image of a radiation beam"),
-]  # fmt: skip
+    ({"Modality": "SEG"}, "a segmentation"),
+    ({"Modality": "OT", "SOPClassUID": "1.2.840.10008.5.1.4.1.1.66.4"}, "a segmentation"),
+    ({"Modality": "RTDOSE"}, "a dose distribution"),
+    ({"Modality": "RTIMAGE"}, "an image of a radiation beam"),
+    ({"SOPClassUID": "1.2.840.10008.5.1.4.1.1.481.1"}, "an image of a radiation beam"),
+]
 
 
 @pytest.mark.parametrize(("elements", "name"), NO_PICTURES)
@@ -389,15 +433,39 @@ def stored_as(ds, syntax):
 
 
 REFUSED = [
-    (b"", "not a DICOM file"), (b"DICM" + bytes(200), "not a DICOM file"), (bytes(128) + b"DICM", "damaged|no pixels"), (bytes(128) + b"DICM" + b"Quuxberg" * 40, "damaged|no pixels|stored"),
-    (without(dataset(RAMP), "PixelData"), "holds no pixels"), (saved(without(dataset(RAMP), "PixelData")), "holds no pixels"),
-    (dataset(RAMP, Rows=60_000, Columns=60_000), "60000x60000 pixels, which is more than 50,000,000"), (dataset(RAMP, Rows=0), "not the size of a picture"), (dataset(RAMP, NumberOfFrames=10**9), "not the size of a picture"), (dataset(RAMP, NumberOfFrames=-3), "not the size of a picture"),
-    (dataset(RAMP, NumberOfFrames=7), "damaged"), (dataset(RAMP, BitsStored=99), "damaged"), (dataset(RAMP, PixelData=b"\0\0"), "damaged"), (dataset(RAMP, WindowCenter=5, WindowWidth=9, VOILUTFunction="X"), "damaged"),
-    (stored_as(dataset(RAMP), None), "how its pixels are stored"), (stored_as(dataset(RAMP), uid.MPEG2MPML), "cannot be decoded here"), (stored_as(dataset(RAMP), uid.UID("1.2.3.4.5.6")), "cannot be decoded here"), (stored_as(dataset(RAMP), uid.UID("1.2.840.113619.5.2")), "cannot be decoded here"),
-    (stored_as(compressed(dataset(WIDE), uid.JPEG2000Lossless), uid.JPEGLSLossless), "damaged|cannot be decoded"),
-    *((form(bomb(syntax)), "not of the size its header gives") for syntax in (uid.RLELossless, uid.JPEG2000Lossless, uid.JPEGBaseline8Bit) for form in (copy.copy, saved)),
-    (Path("no/such/file"), "cannot be read: No such file"), (Path(__file__), "not a DICOM file"),
-]  # fmt: skip
+    (b"", "not a DICOM file"),
+    (b"DICM" + bytes(200), "not a DICOM file"),
+    (bytes(128) + b"DICM", "damaged|no pixels"),
+    (bytes(128) + b"DICM" + b"Quuxberg" * 40, "damaged|no pixels|stored"),
+    (without(dataset(RAMP), "PixelData"), "holds no pixels"),
+    (saved(without(dataset(RAMP), "PixelData")), "holds no pixels"),
+    (
+        dataset(RAMP, Rows=60_000, Columns=60_000),
+        "60000x60000 pixels, which is more than 50,000,000",
+    ),
+    (dataset(RAMP, Rows=0), "not the size of a picture"),
+    (dataset(RAMP, NumberOfFrames=10**9), "not the size of a picture"),
+    (dataset(RAMP, NumberOfFrames=-3), "not the size of a picture"),
+    (dataset(RAMP, NumberOfFrames=7), "damaged"),
+    (dataset(RAMP, BitsStored=99), "damaged"),
+    (dataset(RAMP, PixelData=b"\0\0"), "damaged"),
+    (dataset(RAMP, WindowCenter=5, WindowWidth=9, VOILUTFunction="X"), "damaged"),
+    (stored_as(dataset(RAMP), None), "how its pixels are stored"),
+    (stored_as(dataset(RAMP), uid.MPEG2MPML), "cannot be decoded here"),
+    (stored_as(dataset(RAMP), uid.UID("1.2.3.4.5.6")), "cannot be decoded here"),
+    (stored_as(dataset(RAMP), uid.UID("1.2.840.113619.5.2")), "cannot be decoded here"),
+    (
+        stored_as(compressed(dataset(WIDE), uid.JPEG2000Lossless), uid.JPEGLSLossless),
+        "damaged|cannot be decoded",
+    ),
+    *(
+        (form(bomb(syntax)), "not of the size its header gives")
+        for syntax in (uid.RLELossless, uid.JPEG2000Lossless, uid.JPEGBaseline8Bit)
+        for form in (copy.copy, saved)
+    ),
+    (Path("no/such/file"), "cannot be read: No such file"),
+    (Path(__file__), "not a DICOM file"),
+]
 
 
 @pytest.mark.parametrize(("source", "said"), REFUSED)
@@ -418,9 +486,18 @@ def test_cut_anywhere_it_is_refused_or_whole(syntax):
 
 
 BAD_OPTIONS = [
-    {"frame": 0}, {"frame": True}, {"window": (1, 0)}, {"window": 5}, {"window": (1, float("nan"))}, {"blank": [(1, 2, 3)]}, {"blank": [(-1, 0, 1, 1)]}, {"blank": [(0, 0, 0, 1)]},
-    {"burned_in": "maybe"}, {"longest_side": 0}, {"source": "Quuxberg.dcm"},
-]  # fmt: skip
+    {"frame": 0},
+    {"frame": True},
+    {"window": (1, 0)},
+    {"window": 5},
+    {"window": (1, float("nan"))},
+    {"blank": [(1, 2, 3)]},
+    {"blank": [(-1, 0, 1, 1)]},
+    {"blank": [(0, 0, 0, 1)]},
+    {"burned_in": "maybe"},
+    {"longest_side": 0},
+    {"source": "Quuxberg.dcm"},
+]
 
 
 @pytest.mark.parametrize("options", BAD_OPTIONS)
@@ -442,10 +519,22 @@ def test_without_the_extra_the_error_says_how_to_get_it(monkeypatch):
 
 SECONDARY = "1.2.840.10008.5.1.4.1.1.7.2"
 BURNED_IN = [
-    ({}, ""), ({"BurnedInAnnotation": "NO"}, ""), ({"BurnedInAnnotation": "YES"}, "BurnedInAnnotation YES"), ({"Modality": "US"}, "does not say"), ({"Modality": "US", "BurnedInAnnotation": "NO"}, ""),
-    ({"Modality": "MR"}, ""), ({"Modality": "CR"}, ""), ({"Modality": "CR", "ImageType": ["DERIVED", "PRIMARY"]}, ""), ({"Modality": "CR", "ImageType": ["DERIVED", "SECONDARY"]}, "does not say"), ({"Modality": "OT"}, "does not say"), ({"SOPClassUID": SECONDARY}, "does not say"), ({"ConversionType": "DF"}, "does not say"),
-    ({"ImageType": ["DERIVED", "SECONDARY", "SCREEN SAVE"]}, "does not say"), ({"ImageType": ["DERIVED", "SECONDARY", "MPR"]}, ""), ({"RecognizableVisualFeatures": "YES", "BurnedInAnnotation": "NO"}, "can be recognised"),
-]  # fmt: skip
+    ({}, ""),
+    ({"BurnedInAnnotation": "NO"}, ""),
+    ({"BurnedInAnnotation": "YES"}, "BurnedInAnnotation YES"),
+    ({"Modality": "US"}, "does not say"),
+    ({"Modality": "US", "BurnedInAnnotation": "NO"}, ""),
+    ({"Modality": "MR"}, ""),
+    ({"Modality": "CR"}, ""),
+    ({"Modality": "CR", "ImageType": ["DERIVED", "PRIMARY"]}, ""),
+    ({"Modality": "CR", "ImageType": ["DERIVED", "SECONDARY"]}, "does not say"),
+    ({"Modality": "OT"}, "does not say"),
+    ({"SOPClassUID": SECONDARY}, "does not say"),
+    ({"ConversionType": "DF"}, "does not say"),
+    ({"ImageType": ["DERIVED", "SECONDARY", "SCREEN SAVE"]}, "does not say"),
+    ({"ImageType": ["DERIVED", "SECONDARY", "MPR"]}, ""),
+    ({"RecognizableVisualFeatures": "YES", "BurnedInAnnotation": "NO"}, "can be recognised"),
+]
 
 
 @pytest.mark.parametrize(("elements", "said"), BURNED_IN)
@@ -557,9 +646,15 @@ def test_elements_that_name_a_patient_are_never_read(recwarn, caplog):
 # -- what kind of picture --------------------------------------------------------------------------
 
 KINDS = [
-    ([{"BodyPartExamined": "CHEST"}], "chest CT"), ([{}], "CT"), ([{"Modality": "MR", "BodyPartExamined": "QUUXBERG"}], "MRI"),
-    ([{"BodyPartExamined": "HEAD"}, {"BodyPartExamined": "HEAD"}, {"Modality": "PT"}], "head CT, PET"), ([{"Modality": "OT", "BurnedInAnnotation": "NO"}], None),
-]  # fmt: skip
+    ([{"BodyPartExamined": "CHEST"}], "chest CT"),
+    ([{}], "CT"),
+    ([{"Modality": "MR", "BodyPartExamined": "QUUXBERG"}], "MRI"),
+    (
+        [{"BodyPartExamined": "HEAD"}, {"BodyPartExamined": "HEAD"}, {"Modality": "PT"}],
+        "head CT, PET",
+    ),
+    ([{"Modality": "OT", "BurnedInAnnotation": "NO"}], None),
+]
 
 
 @pytest.mark.parametrize(("headers", "kind"), KINDS)

@@ -6,8 +6,11 @@ import pytest
 from fhir_records import (
     ANY_AGE,
     CATEGORY,
+    DAY,
     NAMES,
+    NEXT,
     OWN,
+    PAST,
     RXNORM,
     TODAY,
     bundle,
@@ -18,10 +21,11 @@ from fhir_records import (
     patient,
     quantity,
     reasons,
+    refers,
     sent,
     smoking,
     taken,
-)  # fmt: skip
+)
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -32,7 +36,6 @@ pytest.importorskip("fhir.resources", reason="the extra fhir is not installed")
 ICD10 = "http://hl7.org/fhir/sid/icd-10-cm"
 SNOMED = "http://snomed.info/sct"
 IPS = "http://hl7.org/fhir/uv/ips/CodeSystem/absent-unknown-uv-ips"
-PAST, DAY, NEXT = "2025-06-01", "2025-06-15", "2025-07-01"
 
 
 def allergy(display="Penicillin V", clinical="active", verified="confirmed", **changes):
@@ -69,7 +72,13 @@ def pregnant(code, at="2025-06-15", system=SNOMED):
 def relative(status="completed", **onset):
     mother = concept("MTH", "mother", "http://terminology.hl7.org/CodeSystem/v3-RoleCode")
     ill = [{"code": concept("254837009", "Breast cancer"), **onset}]
-    return {"resourceType": "FamilyMemberHistory", "status": status, "patient": OWN, "relationship": mother, "condition": ill}  # fmt: skip
+    return {
+        "resourceType": "FamilyMemberHistory",
+        "status": status,
+        "patient": OWN,
+        "relationship": mother,
+        "condition": ill,
+    }
 
 
 def dosed(**repeat):
@@ -81,20 +90,64 @@ WEEK = {"value": 1, "unit": "week", "code": "wk", "system": "http://unitsofmeasu
 
 STATED = "MedicationStatement"
 MEDICATIONS = [
-    (medication(), True), (medication(STATED), True), (medication(status="stopped"), False), (medication(status="on-hold"), False), (medication(STATED, status="not-taken"), False), (medication(STATED, status="entered-in-error"), False),
-    (medication(intent="plan"), False), (medication(intent="proposal"), False), (medication(intent="instance-order"), True), (medication(doNotPerform=True), False), (medication(doNotPerform=False), True), (medication(modifierExtension=[{"url": "http://x.example"}]), False),
-    *((medication(**changes), there) for changes, there in [
-        ({"dispenseRequest": {"validityPeriod": {"start": "2012-01-01", "end": "2012-06-01"}}}, False), ({"dispenseRequest": {"validityPeriod": {"end": DAY}}}, True), ({"dispenseRequest": {"validityPeriod": {"start": NEXT}}}, False),
-        (dosed(boundsPeriod={"start": "2012-01-01", "end": "2012-02-01"}), False), (dosed(boundsPeriod={"start": "2012-01-01"}), True), (dosed(boundsPeriod={"start": NEXT}), False), (dosed(frequency=1), True), (dosed(boundsPeriod={"end": "2016-12-31T23:59:60Z"}), False),
-        ({"authoredOn": PAST, **dosed(boundsDuration=WEEK)}, True),
-        ({"dosageInstruction": [{"text": "a", "timing": {"repeat": {"boundsPeriod": {"end": "2012"}}}}, {"text": "then b"}]}, True),
-    ]),
-    *((medication(STATED, **changes), there) for changes, there in [
-        ({"effectivePeriod": {"start": "2020-01-01", "end": "2025-06-14"}}, False), ({"effectivePeriod": {"end": "2025-06-15"}}, True), ({"effectivePeriod": {"end": "2025-06-16"}}, True),
-        ({"effectivePeriod": {"start": "2020"}}, True), ({"effectivePeriod": {"end": "2024"}}, False), ({"effectivePeriod": {"end": "2025"}}, True), ({"effectivePeriod": {"end": "2025-05"}}, False),
-        ({"effectivePeriod": {"start": "2025-07-01"}}, False), ({"effectiveDateTime": "2025-06-20"}, False), ({"effectiveDateTime": "2020"}, True),
-    ]),
-]  # fmt: skip
+    (medication(), True),
+    (medication(STATED), True),
+    (medication(status="stopped"), False),
+    (medication(status="on-hold"), False),
+    (medication(STATED, status="not-taken"), False),
+    (medication(STATED, status="entered-in-error"), False),
+    (medication(intent="plan"), False),
+    (medication(intent="proposal"), False),
+    (medication(intent="instance-order"), True),
+    (medication(doNotPerform=True), False),
+    (medication(doNotPerform=False), True),
+    (medication(modifierExtension=[{"url": "http://x.example"}]), False),
+    *(
+        (medication(**changes), there)
+        for changes, there in [
+            (
+                {
+                    "dispenseRequest": {
+                        "validityPeriod": {"start": "2012-01-01", "end": "2012-06-01"}
+                    }
+                },
+                False,
+            ),
+            ({"dispenseRequest": {"validityPeriod": {"end": DAY}}}, True),
+            ({"dispenseRequest": {"validityPeriod": {"start": NEXT}}}, False),
+            (dosed(boundsPeriod={"start": "2012-01-01", "end": "2012-02-01"}), False),
+            (dosed(boundsPeriod={"start": "2012-01-01"}), True),
+            (dosed(boundsPeriod={"start": NEXT}), False),
+            (dosed(frequency=1), True),
+            (dosed(boundsPeriod={"end": "2016-12-31T23:59:60Z"}), False),
+            ({"authoredOn": PAST, **dosed(boundsDuration=WEEK)}, True),
+            (
+                {
+                    "dosageInstruction": [
+                        {"text": "a", "timing": {"repeat": {"boundsPeriod": {"end": "2012"}}}},
+                        {"text": "then b"},
+                    ]
+                },
+                True,
+            ),
+        ]
+    ),
+    *(
+        (medication(STATED, **changes), there)
+        for changes, there in [
+            ({"effectivePeriod": {"start": "2020-01-01", "end": "2025-06-14"}}, False),
+            ({"effectivePeriod": {"end": "2025-06-15"}}, True),
+            ({"effectivePeriod": {"end": "2025-06-16"}}, True),
+            ({"effectivePeriod": {"start": "2020"}}, True),
+            ({"effectivePeriod": {"end": "2024"}}, False),
+            ({"effectivePeriod": {"end": "2025"}}, True),
+            ({"effectivePeriod": {"end": "2025-05"}}, False),
+            ({"effectivePeriod": {"start": "2025-07-01"}}, False),
+            ({"effectiveDateTime": "2025-06-20"}, False),
+            ({"effectiveDateTime": "2020"}, True),
+        ]
+    ),
+]
 
 
 def typed(text):
@@ -102,46 +155,173 @@ def typed(text):
 
 
 NOTHING_KNOWN = [
-    (concept("no-problem-info", "No information about problems", IPS), False), (concept("160245001", "No current problems or disability"), False), ({"text": "No known problems"}, "No known problems"),
-    (concept("UNK", "x", "http://terminology.hl7.org/CodeSystem/v3-NullFlavor"), False), ({"text": "N/A"}, "N/A"), ({"text": "Cancer of unknown primary"}, True), ({"text": "Nodule of thyroid"}, True), ({"text": "Unknown fever"}, True),
-]  # fmt: skip
+    (concept("no-problem-info", "No information about problems", IPS), False),
+    (concept("160245001", "No current problems or disability"), False),
+    ({"text": "No known problems"}, "No known problems"),
+    (concept("UNK", "x", "http://terminology.hl7.org/CodeSystem/v3-NullFlavor"), False),
+    ({"text": "N/A"}, "N/A"),
+    ({"text": "Cancer of unknown primary"}, True),
+    ({"text": "Nodule of thyroid"}, True),
+    ({"text": "Unknown fever"}, True),
+]
 CODES = [
-    ("http://www.saude.gov.br/fhir/r4/CodeSystem/BRCID10", "J03", "BRCID10 J03"), ("urn:oid:2.16.840.1.113883.6.90", "E11.9", "ICD-10-CM E11.9"), ("http://x.example/", "J03", None), (None, "J03", None),
-]  # fmt: skip
+    ("http://www.saude.gov.br/fhir/r4/CodeSystem/BRCID10", "J03", "BRCID10 J03"),
+    ("urn:oid:2.16.840.1.113883.6.90", "E11.9", "ICD-10-CM E11.9"),
+    ("http://x.example/", "J03", None),
+    (None, "J03", None),
+]
 FAMILY = "family history: Breast cancer (mother)"
 BECOMES = [
-    *((condition(display="X", **changes), text) for changes, text in [
-        ({}, "X"), ({"clinical": "recurrence"}, "X"), ({"clinical": "relapse"}, "X"), ({"clinical": "resolved"}, "X (past)"), ({"clinical": "inactive"}, "X (past)"),
-        ({"clinical": "remission"}, "X (past)"), ({"verified": "refuted"}, None), ({"verified": "entered-in-error"}, None), ({"verified": "unconfirmed"}, "X (unconfirmed)"),
-        ({"clinicalStatus": {}}, "X"), ({"clinicalStatus": {}, "abatementDateTime": "2020"}, "X (past)"), ({"clinicalStatus": {}, "abatementString": "in May"}, "X (past)"),
-        ({"code": {}}, None), ({"modifierExtension": [{"url": "http://x.example/not"}]}, None), ({"implicitRules": "http://x.example"}, None),
-        ({"clinicalStatus": {}, "abatementDateTime": "2025-09-01"}, "X"), ({"clinicalStatus": {}, "abatementPeriod": {"start": "2025-06-01", "end": "2026-01-01"}}, "X"), ({"clinicalStatus": {}, "abatementDateTime": "2025-06-01"}, "X (past)"), ({"clinicalStatus": {}, "abatementPeriod": {"start": "2025-06-01"}}, "X (past)"),
-        ({"clinicalStatus": {}, "abatementAge": {"value": 50, "unit": "a"}}, "X (past)"),
-    ]),
-    *((allergy("X", **changes), text) for changes, text in [
-        ({"clinical": "inactive"}, None), ({"clinical": "resolved"}, None), ({"verified": "refuted"}, None), ({"verified": "entered-in-error"}, None), ({"verified": "unconfirmed"}, "allergy: X (unconfirmed)"),
-        ({"clinicalStatus": {}}, "allergy: X"), ({"code": concept("716186003", "No known allergy")}, None), ({"code": concept("no-known-allergies", "No known allergies", IPS)}, None),
-        ({"code": {}}, None), ({"code": {"text": "no known drug allergies"}}, "allergy as written: no known drug allergies"),
-    ]),
-    ([pregnant("77386006")], "observation: pregnant"), ([pregnant("LA15173-0", system="http://loinc.org")], "observation: pregnant"), ([pregnant("77386006", "2025-05-15")], "observation: pregnant (as of 31 days ago)"), ([pregnant("77386006", "2024-06-01")], None), ([pregnant("60001007")], "observation: not pregnant"),
-    ([pregnant("LA4489-6")], "observation: pregnancy status: x"), ([pregnant("146799005")], "observation: possibly pregnant"), ([pregnant("77386006", "2025-05-15"), pregnant("60001007")], "observation: not pregnant"), ([pregnant("77386006"), pregnant("60001007", "2025-05-15")], "observation: pregnant"),
-    ([says("11778-8", valueDateTime="2025-09-23")], "observation: estimated date of delivery in 100 days"), ([says("11779-6", valueDateTime="2025-06-10")], "observation: estimated date of delivery passed by 5 days"), ([says("11778-8", valueDateTime="2025-01-01")], None), ([says("11778-8", valueDateTime="2029-01")], None),
-    ([says("11778-8", "2025-06-01", valueDateTime="2025-09-23"), pregnant("60001007")], "observation: not pregnant"),
-    ([says("63895-7", valueCodeableConcept=concept("LA29252-6", "x", "http://loinc.org"))], "observation: breastfeeding"), ([says("63895-7", valueBoolean=True)], "observation: breastfeeding"), ([says("63895-7", valueBoolean=False)], "observation: not breastfeeding"), ([says("63895-7", "2025-06-14", valueBoolean=True)], "observation: breastfeeding (as of 1 day ago)"),
-    ([says("63895-7", "2023-01-01", valueBoolean=True)], None), ([says("63895-7", valueBoolean=True, status="preliminary")], None),
-    ([smoking("449868002")], "daily smoker"), ([smoking("LA18976-3", system="http://loinc.org")], "daily smoker"), ([smoking("266919005")], "never smoked"), ([smoking("1")], "tobacco smoking status: a status"),
-    ([smoking("449868002", at="2019"), smoking("8517006")], "former smoker"), ([smoking("8517006"), smoking("449868002", at="2019")], "former smoker"),
+    *(
+        (condition(display="X", **changes), text)
+        for changes, text in [
+            ({}, "X"),
+            ({"clinical": "recurrence"}, "X"),
+            ({"clinical": "relapse"}, "X"),
+            ({"clinical": "resolved"}, "X (past)"),
+            ({"clinical": "inactive"}, "X (past)"),
+            ({"clinical": "remission"}, "X (past)"),
+            ({"verified": "refuted"}, None),
+            ({"verified": "entered-in-error"}, None),
+            ({"verified": "unconfirmed"}, "X (unconfirmed)"),
+            ({"clinicalStatus": {}}, "X"),
+            ({"clinicalStatus": {}, "abatementDateTime": "2020"}, "X (past)"),
+            ({"clinicalStatus": {}, "abatementString": "in May"}, "X (past)"),
+            ({"code": {}}, None),
+            ({"modifierExtension": [{"url": "http://x.example/not"}]}, None),
+            ({"implicitRules": "http://x.example"}, None),
+            ({"clinicalStatus": {}, "abatementDateTime": "2025-09-01"}, "X"),
+            (
+                {
+                    "clinicalStatus": {},
+                    "abatementPeriod": {"start": "2025-06-01", "end": "2026-01-01"},
+                },
+                "X",
+            ),
+            ({"clinicalStatus": {}, "abatementDateTime": "2025-06-01"}, "X (past)"),
+            ({"clinicalStatus": {}, "abatementPeriod": {"start": "2025-06-01"}}, "X (past)"),
+            ({"clinicalStatus": {}, "abatementAge": {"value": 50, "unit": "a"}}, "X (past)"),
+        ]
+    ),
+    *(
+        (allergy("X", **changes), text)
+        for changes, text in [
+            ({"clinical": "inactive"}, None),
+            ({"clinical": "resolved"}, None),
+            ({"verified": "refuted"}, None),
+            ({"verified": "entered-in-error"}, None),
+            ({"verified": "unconfirmed"}, "allergy: X (unconfirmed)"),
+            ({"clinicalStatus": {}}, "allergy: X"),
+            ({"code": concept("716186003", "No known allergy")}, None),
+            ({"code": concept("no-known-allergies", "No known allergies", IPS)}, None),
+            ({"code": {}}, None),
+            (
+                {"code": {"text": "no known drug allergies"}},
+                "allergy as written: no known drug allergies",
+            ),
+        ]
+    ),
+    ([pregnant("77386006")], "observation: pregnant"),
+    ([pregnant("LA15173-0", system="http://loinc.org")], "observation: pregnant"),
+    ([pregnant("77386006", "2025-05-15")], "observation: pregnant (as of 31 days ago)"),
+    ([pregnant("77386006", "2024-06-01")], None),
+    ([pregnant("60001007")], "observation: not pregnant"),
+    ([pregnant("LA4489-6")], "observation: pregnancy status: x"),
+    ([pregnant("146799005")], "observation: possibly pregnant"),
+    ([pregnant("77386006", "2025-05-15"), pregnant("60001007")], "observation: not pregnant"),
+    ([pregnant("77386006"), pregnant("60001007", "2025-05-15")], "observation: pregnant"),
+    (
+        [says("11778-8", valueDateTime="2025-09-23")],
+        "observation: estimated date of delivery in 100 days",
+    ),
+    (
+        [says("11779-6", valueDateTime="2025-06-10")],
+        "observation: estimated date of delivery passed by 5 days",
+    ),
+    ([says("11778-8", valueDateTime="2025-01-01")], None),
+    ([says("11778-8", valueDateTime="2029-01")], None),
+    (
+        [says("11778-8", "2025-06-01", valueDateTime="2025-09-23"), pregnant("60001007")],
+        "observation: not pregnant",
+    ),
+    (
+        [says("63895-7", valueCodeableConcept=concept("LA29252-6", "x", "http://loinc.org"))],
+        "observation: breastfeeding",
+    ),
+    ([says("63895-7", valueBoolean=True)], "observation: breastfeeding"),
+    ([says("63895-7", valueBoolean=False)], "observation: not breastfeeding"),
+    (
+        [says("63895-7", "2025-06-14", valueBoolean=True)],
+        "observation: breastfeeding (as of 1 day ago)",
+    ),
+    ([says("63895-7", "2023-01-01", valueBoolean=True)], None),
+    ([says("63895-7", valueBoolean=True, status="preliminary")], None),
+    ([smoking("449868002")], "daily smoker"),
+    ([smoking("LA18976-3", system="http://loinc.org")], "daily smoker"),
+    ([smoking("266919005")], "never smoked"),
+    ([smoking("1")], "tobacco smoking status: a status"),
+    ([smoking("449868002", at="2019"), smoking("8517006")], "former smoker"),
+    ([smoking("8517006"), smoking("449868002", at="2019")], "former smoker"),
     ([smoking("449868002", at="2019"), smoking("266919005")], "never smoked"),
-    *((condition(code={"coding": [{"code": code, **({"system": system} if system else {})}]}), text) for system, code, text in CODES),
-    *((make(code), there) for code, there in NOTHING_KNOWN for make in (lambda code: condition(code=code), lambda code: medication(medicationCodeableConcept=code))),
-    *((procedure(status=status), None) for status in ("preparation", "in-progress", "not-done", "stopped", "entered-in-error")),
-    *((relative(status), text) for status, text in (("partial", FAMILY), ("entered-in-error", None), ("health-unknown", None))),
-    (relative(onsetAge={"value": 45, "unit": "years", "system": "http://unitsofmeasure.org", "code": "a"}), FAMILY.replace(")", ", at 45)")), (relative(onsetAge={"value": 9, "unit": "mo", "code": "mo"}), FAMILY), (relative(onsetString="when Grobulina married"), FAMILY),
-    *(({"resourceType": "DiagnosticReport", "status": "final", "subject": OWN, **elements}, None) for elements in ({"conclusion": "Nodule"}, {"conclusionCode": [concept("1", "Pneumothorax")]})),
+    *(
+        (
+            condition(code={"coding": [{"code": code, **({"system": system} if system else {})}]}),
+            text,
+        )
+        for system, code, text in CODES
+    ),
+    *(
+        (make(code), there)
+        for code, there in NOTHING_KNOWN
+        for make in (
+            lambda code: condition(code=code),
+            lambda code: medication(medicationCodeableConcept=code),
+        )
+    ),
+    *(
+        (procedure(status=status), None)
+        for status in ("preparation", "in-progress", "not-done", "stopped", "entered-in-error")
+    ),
+    *(
+        (relative(status), text)
+        for status, text in (
+            ("partial", FAMILY),
+            ("entered-in-error", None),
+            ("health-unknown", None),
+        )
+    ),
+    (
+        relative(
+            onsetAge={
+                "value": 45,
+                "unit": "years",
+                "system": "http://unitsofmeasure.org",
+                "code": "a",
+            }
+        ),
+        FAMILY.replace(")", ", at 45)"),
+    ),
+    (relative(onsetAge={"value": 9, "unit": "mo", "code": "mo"}), FAMILY),
+    (relative(onsetString="when Grobulina married"), FAMILY),
+    *(
+        ({"resourceType": "DiagnosticReport", "status": "final", "subject": OWN, **elements}, None)
+        for elements in (
+            {"conclusion": "Nodule"},
+            {"conclusionCode": [concept("1", "Pneumothorax")]},
+        )
+    ),
     *MEDICATIONS,
-    ([smoking("449868002"), smoking("266919005", at="2026-01-01")], "daily smoker"), ({**smoking("449868002"), "category": [concept("social-history", "Social History", CATEGORY)]}, "daily smoker"),
-    (typed("x" * 200), "x" * 200), (typed("Ms. Smith is 45 years old. " * 10), None),
-]  # fmt: skip
+    ([smoking("449868002"), smoking("266919005", at="2026-01-01")], "daily smoker"),
+    (
+        {
+            **smoking("449868002"),
+            "category": [concept("social-history", "Social History", CATEGORY)],
+        },
+        "daily smoker",
+    ),
+    (typed("x" * 200), "x" * 200),
+    (typed("Ms. Smith is 45 years old. " * 10), None),
+]
 
 
 @pytest.mark.parametrize(("made", "text"), BECOMES)
@@ -162,8 +342,11 @@ def test_what_is_taken_in_words_and_what_is_left_out_with_a_line(made, text):
 def test_allergies_come_first_in_the_history():
     record = taken(condition(), procedure(), allergy(), allergy("Lactose", type="intolerance"))
     assert record.medical_history == (
-        "allergy: Penicillin V", "intolerance: Lactose", "Essential hypertension (disorder)", "procedure: Appendectomy (2001)",
-    )  # fmt: skip
+        "allergy: Penicillin V",
+        "intolerance: Lactose",
+        "Essential hypertension (disorder)",
+        "procedure: Appendectomy (2001)",
+    )
     of_history = [one.entry for one in record.fhir_report.taken if one.field == "medical_history"]
     assert of_history == [3, 4, 1, 2]
 
@@ -174,12 +357,34 @@ ANAPHYLAXIS = concept("39579001", "Anaphylaxis")
 @pytest.mark.parametrize(
     ("changes", "expected", "without_typed"),
     [
-        ({"reaction": [{"manifestation": [ANAPHYLAXIS], "severity": "severe"}], "criticality": "high"}, "allergy: X; reaction: Anaphylaxis (severe); criticality: high", None),
-        ({"reaction": [{"manifestation": [{"text": "rash on the arms"}, ANAPHYLAXIS]}], "criticality": "low"}, "allergy: X; reaction: rash on the arms; reaction: Anaphylaxis; criticality: low", "allergy: X; reaction: Anaphylaxis; criticality: low"),
-        ({"reaction": [{"manifestation": [ANAPHYLAXIS]}] * 2, "criticality": "unable-to-assess", "verified": "unconfirmed"}, "allergy: X (unconfirmed); reaction: Anaphylaxis", None),
+        (
+            {
+                "reaction": [{"manifestation": [ANAPHYLAXIS], "severity": "severe"}],
+                "criticality": "high",
+            },
+            "allergy: X; reaction: Anaphylaxis (severe); criticality: high",
+            None,
+        ),
+        (
+            {
+                "reaction": [{"manifestation": [{"text": "rash on the arms"}, ANAPHYLAXIS]}],
+                "criticality": "low",
+            },
+            "allergy: X; reaction: rash on the arms; reaction: Anaphylaxis; criticality: low",
+            "allergy: X; reaction: Anaphylaxis; criticality: low",
+        ),
+        (
+            {
+                "reaction": [{"manifestation": [ANAPHYLAXIS]}] * 2,
+                "criticality": "unable-to-assess",
+                "verified": "unconfirmed",
+            },
+            "allergy: X (unconfirmed); reaction: Anaphylaxis",
+            None,
+        ),
         ({"reaction": [{"manifestation": [{"text": "a" * 201}]}]}, "allergy: X", None),
     ],
-)  # fmt: skip
+)
 def test_an_allergy_tells_its_reaction_and_criticality(changes, expected, without_typed):
     made = allergy("X", **changes)
     assert taken(made).medical_history == (expected,)
@@ -199,15 +404,40 @@ def coded(display, text, system=SNOMED):
 @pytest.mark.parametrize(
     ("code", "dosage", "expected", "without_typed"),
     [
-        (coded("Product containing lisinopril (medicinal product)", "lisinopril 5 mg tablet"), None, "Product containing lisinopril (medicinal product) [SNOMED CT 1]; as written: lisinopril 5 mg tablet", "Product containing lisinopril (medicinal product) [SNOMED CT 1]"),
-        (coded("lisinopril 10 MG Oral Tablet", "lisinopril", RXNORM), None, "lisinopril 10 MG Oral Tablet", "lisinopril 10 MG Oral Tablet"),
-        (coded("Fluocortolone", "Ultraproct"), None, "Fluocortolone [SNOMED CT 1]; as written: Ultraproct", "Fluocortolone [SNOMED CT 1]"),
+        (
+            coded("Product containing lisinopril (medicinal product)", "lisinopril 5 mg tablet"),
+            None,
+            "Product containing lisinopril (medicinal product) [SNOMED CT 1]; as written: lisinopril 5 mg tablet",
+            "Product containing lisinopril (medicinal product) [SNOMED CT 1]",
+        ),
+        (
+            coded("lisinopril 10 MG Oral Tablet", "lisinopril", RXNORM),
+            None,
+            "lisinopril 10 MG Oral Tablet",
+            "lisinopril 10 MG Oral Tablet",
+        ),
+        (
+            coded("Fluocortolone", "Ultraproct"),
+            None,
+            "Fluocortolone [SNOMED CT 1]; as written: Ultraproct",
+            "Fluocortolone [SNOMED CT 1]",
+        ),
         (coded("Warfarin", "w" * 201), None, "Warfarin [SNOMED CT 1]", "Warfarin [SNOMED CT 1]"),
-        (coded("Apixaban 5 MG", None), [{"text": "1 tablet twice daily"}, {"text": "with food"}], "Apixaban 5 MG; 1 tablet twice daily; with food", "Apixaban 5 MG"),
+        (
+            coded("Apixaban 5 MG", None),
+            [{"text": "1 tablet twice daily"}, {"text": "with food"}],
+            "Apixaban 5 MG; 1 tablet twice daily; with food",
+            "Apixaban 5 MG",
+        ),
         ({"text": "aspirin"}, [{"text": "as needed"}], "aspirin; as needed", None),
-        (coded("Apixaban 5 MG", None), [{"timing": {"repeat": {"frequency": 2}}}], "Apixaban 5 MG", "Apixaban 5 MG"),
+        (
+            coded("Apixaban 5 MG", None),
+            [{"timing": {"repeat": {"frequency": 2}}}],
+            "Apixaban 5 MG",
+            "Apixaban 5 MG",
+        ),
     ],
-)  # fmt: skip
+)
 def test_a_medicine_keeps_its_strength_and_dosage(code, dosage, expected, without_typed):
     elements = {"MedicationRequest": "dosageInstruction", "MedicationStatement": "dosage"}
     for kind, element in elements.items():
@@ -222,14 +452,17 @@ def test_a_medicine_keeps_its_strength_and_dosage(code, dosage, expected, withou
 
 def test_a_medication_resource_tells_its_strength():
     strength = {"numerator": quantity(500, "mg"), "denominator": {"value": 1, "unit": "tablet"}}
-    held = {"resourceType": "Medication", "id": "m", "code": concept("1", "Metformin"), "ingredient": [{"itemCodeableConcept": {"text": "metformin"}, "strength": strength}]}  # fmt: skip
-    refers = medication(
-        medicationCodeableConcept=None, medicationReference={"reference": "Medication/m"}
-    )
+    held = {
+        "resourceType": "Medication",
+        "id": "m",
+        "code": concept("1", "Metformin"),
+        "ingredient": [{"itemCodeableConcept": {"text": "metformin"}, "strength": strength}],
+    }
+    request = refers("Medication/m")
     two = {**held, "ingredient": held["ingredient"] * 2}
     contents = "; contains metformin 500 mg / 1 tablet"
-    assert taken(held, refers).current_medications == (f"Metformin{contents}",)
-    assert taken(two, refers).current_medications == (f"Metformin{contents}{contents}",)
+    assert taken(held, request).current_medications == (f"Metformin{contents}",)
+    assert taken(two, request).current_medications == (f"Metformin{contents}{contents}",)
 
 
 # -- risk factors -----------------------------------------------------------------------------------
@@ -260,9 +493,11 @@ def test_habits_are_risk_factors_however_old():
 
 def test_the_body():
     made = [
-        observation("8302-2", quantity(68, "[in_i]"), at="2025-05-01"), observation("29463-7", quantity(180, "lbs"), at="2025-05-01"), observation("39156-5", quantity(27.4, "kg/m2"), at="2025-05-01"),
+        observation("8302-2", quantity(68, "[in_i]"), at="2025-05-01"),
+        observation("29463-7", quantity(180, "lbs"), at="2025-05-01"),
+        observation("39156-5", quantity(27.4, "kg/m2"), at="2025-05-01"),
         observation("8867-4", quantity(88, "/min")),
-    ]  # fmt: skip
+    ]
     found = sent(*made)
     body = {"height": 172.72, "weight": 81.6466, "bmi": 27.4}
     assert found["vitalSigns"] == {"heartRate": 88, **body}
@@ -279,12 +514,29 @@ CORE = "http://hl7.org/fhir/us/core/StructureDefinition/us-core-"
 
 
 SEXES = [
-    *((None, gender, sex) for gender, sex in (("male", "male"), ("other", "other"), ("unknown", None), (None, None))),
-    *((extensions, "female", sex) for extensions, sex in [
-        ([{"url": f"{CORE}birthsex", "valueCode": "M"}], "male"), ([{"url": f"{CORE}sex", "valueCode": "248153007"}], "male"), ([{"url": f"{CORE}sex", "valueCode": "248152002"}, {"url": f"{CORE}birthsex", "valueCode": "M"}], "male"),
-        ([{"url": f"{CORE}birthsex", "valueCode": "UNK"}], "female"), ([{"url": f"{CORE}birthsex", "valueCode": {"x": 1}}], "female"), ([{"url": "http://x.example", "valueCode": "M"}], "female"), ("x", "female"),
-    ]),
-]  # fmt: skip
+    *(
+        (None, gender, sex)
+        for gender, sex in (("male", "male"), ("other", "other"), ("unknown", None), (None, None))
+    ),
+    *(
+        (extensions, "female", sex)
+        for extensions, sex in [
+            ([{"url": f"{CORE}birthsex", "valueCode": "M"}], "male"),
+            ([{"url": f"{CORE}sex", "valueCode": "248153007"}], "male"),
+            (
+                [
+                    {"url": f"{CORE}sex", "valueCode": "248152002"},
+                    {"url": f"{CORE}birthsex", "valueCode": "M"},
+                ],
+                "male",
+            ),
+            ([{"url": f"{CORE}birthsex", "valueCode": "UNK"}], "female"),
+            ([{"url": f"{CORE}birthsex", "valueCode": {"x": 1}}], "female"),
+            ([{"url": "http://x.example", "valueCode": "M"}], "female"),
+            ("x", "female"),
+        ]
+    ),
+]
 
 
 @pytest.mark.parametrize(("extensions", "gender", "sex"), SEXES)
@@ -304,8 +556,14 @@ TEXTS = st.text(st.characters(categories=["L", "N", "P", "Zs"]), min_size=1, max
 
 @given(
     TEXTS,
-    st.sampled_from([typed, lambda text: medication(medicationCodeableConcept={"text": text}), lambda text: allergy(code={"text": text})]),
-)  # fmt: skip
+    st.sampled_from(
+        [
+            typed,
+            lambda text: medication(medicationCodeableConcept={"text": text}),
+            lambda text: allergy(code={"text": text}),
+        ]
+    ),
+)
 def test_what_was_typed_is_marked_or_left_out(text, make):
     for option in ("take", "leave_out"):
         record = taken(make(f"a {text}"), typed_texts=option)

@@ -19,7 +19,7 @@ import time
 import httpx
 import pytest
 from fences import ROOT, blocks_of
-from fhir_records import TODAY, condition, observation, quantity
+from fhir_records import FAILED, TODAY, condition, observation, quantity
 from peers import RawServer, response
 
 import langchain_svc as svc
@@ -31,10 +31,19 @@ PAT = {"subject": {"reference": "Patient/pat-1"}}
 PERSON = {"resourceType": "Patient", "id": "pat-1", "gender": "female", "birthDate": "1961-03-04"}
 RECORD = [
     PERSON,
-    *({"id": f"c{n}", **condition(f"{n + 1}001", name), **PAT} for n, name in enumerate(["Asthma", "Hypertension", "Gout"])),
-    *({"id": f"o{code}", **observation(code, quantity(value, unit)), **PAT} for code, value, unit in (("8480-6", 150, "mm[Hg]"), ("8462-4", 95, "mm[Hg]"), ("2160-0", 1.25, "mg/dL"))),
-]  # fmt: skip
-FAILED = {"resourceType": "OperationOutcome", "issue": [{"severity": "error", "code": "timeout"}]}
+    *(
+        {"id": f"c{n}", **condition(f"{n + 1}001", name), **PAT}
+        for n, name in enumerate(["Asthma", "Hypertension", "Gout"])
+    ),
+    *(
+        {"id": f"o{code}", **observation(code, quantity(value, unit)), **PAT}
+        for code, value, unit in (
+            ("8480-6", 150, "mm[Hg]"),
+            ("8462-4", 95, "mm[Hg]"),
+            ("2160-0", 1.25, "mg/dL"),
+        )
+    ),
+]
 (BLOCK,) = [
     block
     for block in blocks_of(ROOT / "docs" / "medical-records.md")
@@ -80,7 +89,15 @@ def sekmet(tmp_path_factory):
     with socket.create_server(("127.0.0.1", 0)) as free:
         port = free.getsockname()[1]
     url = f"http://127.0.0.1:{port}/fhir"
-    settings = {"base_url": url, "port": port, "host": "127.0.0.1", "data_dir": str(home), "simulator": {"enabled": False}, "server_behaviour": {"absolute_references": True}, "server_auth": {"types": ["bearer"], "tokens": [TOKEN]}}  # fmt: skip
+    settings = {
+        "base_url": url,
+        "port": port,
+        "host": "127.0.0.1",
+        "data_dir": str(home),
+        "simulator": {"enabled": False},
+        "server_behaviour": {"absolute_references": True},
+        "server_auth": {"types": ["bearer"], "tokens": [TOKEN]},
+    }
     (home / "settings.yaml").write_text(json.dumps(settings))
     with (
         (home / "log").open("w") as log,
@@ -125,7 +142,9 @@ def test_a_server_that_nobody_here_wrote(read_record, sekmet):
     assert is_whole(read_record(sekmet, "pat-1", TOKEN, today=TODAY))
 
 
-@pytest.mark.parametrize("link", ["http://127.0.0.1:1/fhir?p={}", "https://evil.example/{}", "//evil.example/{}"])  # fmt: skip
+@pytest.mark.parametrize(
+    "link", ["http://127.0.0.1:1/fhir?p={}", "https://evil.example/{}", "//evil.example/{}"]
+)
 def test_the_token_goes_to_no_other_server(read_record, link):
     with Stub(link=link) as stub, pytest.raises(ValueError, match="on another server"):
         read_record(stub.url, "pat-1", TOKEN)

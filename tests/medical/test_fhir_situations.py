@@ -18,6 +18,7 @@ from fhir_records import (
     pressure,
     quantity,
     reasons,
+    refers,
     sent,
     smoking,
     taken,
@@ -610,10 +611,8 @@ def test_what_a_house_never_sends_is_left_out_with_a_line(rule):
 
 def test_a_category_and_a_medicine_elsewhere_are_left_out_as_well():
     held = {"resourceType": "Medication", "id": "m", "code": concept("1", "zidovudine")}
-    refers = medication(
-        medicationCodeableConcept=None, medicationReference={"reference": "Medication/m"}
-    )
-    record = taken(held, refers, smoking("449868002"), leave_out=["1", "vital-signs"])
+    request = refers("Medication/m")
+    record = taken(held, request, smoking("449868002"), leave_out=["1", "vital-signs"])
     assert on_wire(record) == on_wire(taken())
     assert record.fhir_report.missing() == {"MedicationRequest": 1, "Observation": 1}
 

@@ -9,7 +9,10 @@ from datetime import date, timedelta
 import pytest
 from fhir_records import (
     ANY_AGE,
+    DAY,
     ID,
+    NEXT,
+    PAST,
     TODAY,
     bundle,
     concept,
@@ -23,7 +26,7 @@ from fhir_records import (
     refused,
     sent,
     taken,
-)  # fmt: skip
+)
 
 import langchain_svc as svc
 
@@ -60,13 +63,35 @@ HEMOLYSED = concept(
 @pytest.mark.parametrize(
     ("made", "reason"),
     [
-        (newer(valueString="<0.01"), "it is not a number with a unit (valueString)"), (newer(valueCodeableConcept=concept("260415000", "Not detected")), "(valueCodeableConcept)"), (newer(dataAbsentReason=HEMOLYSED), "value is absent"),
-        (newer(SEVEN, dataAbsentReason=HEMOLYSED), "value is absent"), (newer(valueBoolean=True), "(valueBoolean)"), (newer(valueInteger=4), "(valueInteger)"), (newer(valueRange={"low": SEVEN}), "(valueRange)"), (newer(), "it has no value"),
-        (newer(quantity(4, "mmol/L", comparator="<")), "it is a bound"), (newer(SEVEN, status="preliminary"), "status is not final"), (newer(SEVEN, status="cancelled"), "status is not final"), (newer(SEVEN, status="unknown"), "status is not final"),
-        (newer({"value": 4}), "it has no unit"), (newer(quantity(4, "furlong")), "cannot be converted"), (newer(quantity(45, "mmol/L")), "it is not between 0.5 and 20 mmol/L, which no patient has"),
-        (newer(SEVEN, modifierExtension=[{"url": "http://x.example"}]), "modifierExtension"), (newer(SEVEN, meta={"security": [{"code": "R"}]}), "labelled as restricted"), ({**newer(SEVEN), "effectiveDateTime": "2025-06-15 10:00"}, "effectiveDateTime is not what FHIR R4 allows"),
+        (newer(valueString="<0.01"), "it is not a number with a unit (valueString)"),
+        (
+            newer(valueCodeableConcept=concept("260415000", "Not detected")),
+            "(valueCodeableConcept)",
+        ),
+        (newer(dataAbsentReason=HEMOLYSED), "value is absent"),
+        (newer(SEVEN, dataAbsentReason=HEMOLYSED), "value is absent"),
+        (newer(valueBoolean=True), "(valueBoolean)"),
+        (newer(valueInteger=4), "(valueInteger)"),
+        (newer(valueRange={"low": SEVEN}), "(valueRange)"),
+        (newer(), "it has no value"),
+        (newer(quantity(4, "mmol/L", comparator="<")), "it is a bound"),
+        (newer(SEVEN, status="preliminary"), "status is not final"),
+        (newer(SEVEN, status="cancelled"), "status is not final"),
+        (newer(SEVEN, status="unknown"), "status is not final"),
+        (newer({"value": 4}), "it has no unit"),
+        (newer(quantity(4, "furlong")), "cannot be converted"),
+        (
+            newer(quantity(45, "mmol/L")),
+            "it is not between 0.5 and 20 mmol/L, which no patient has",
+        ),
+        (newer(SEVEN, modifierExtension=[{"url": "http://x.example"}]), "modifierExtension"),
+        (newer(SEVEN, meta={"security": [{"code": "R"}]}), "labelled as restricted"),
+        (
+            {**newer(SEVEN), "effectiveDateTime": "2025-06-15 10:00"},
+            "effectiveDateTime is not what FHIR R4 allows",
+        ),
     ],
-)  # fmt: skip
+)
 def test_whatever_the_newest_is_no_older_number_takes_its_place(made, reason):
     for order in ((OLD, made), (made, OLD)):
         record = taken(*order, lab_codes="common")
@@ -79,10 +104,14 @@ def test_whatever_the_newest_is_no_older_number_takes_its_place(made, reason):
 @pytest.mark.parametrize(
     "made",
     [
-        newer(SEVEN, status="entered-in-error"), newer(status="registered"), newer(SEVEN, focus=[{"reference": "RelatedPerson/1"}]), newer(SEVEN, subject={"reference": "Group/1"}),
-        newer(SEVEN) | {"effectiveDateTime": "2025-07-01"}, newer(SEVEN) | {"effectiveDateTime": "2025-07-01 10:00"},
+        newer(SEVEN, status="entered-in-error"),
+        newer(status="registered"),
+        newer(SEVEN, focus=[{"reference": "RelatedPerson/1"}]),
+        newer(SEVEN, subject={"reference": "Group/1"}),
+        newer(SEVEN) | {"effectiveDateTime": "2025-07-01"},
+        newer(SEVEN) | {"effectiveDateTime": "2025-07-01 10:00"},
     ],
-)  # fmt: skip
+)
 def test_what_never_was_or_is_not_yet_decides_nothing(made):
     record = taken(OLD, made, lab_codes="common")
     assert sent(OLD, made, lab_codes="common")["labResults"] == {"potassium": 4.1}
@@ -102,17 +131,33 @@ def test_the_newest_component_decides_as_well():
 @pytest.mark.parametrize(
     ("first", "second", "expected"),
     [
-        (rate("2025-06-15", 61, issued="2025-03-02T00:00:00Z"), rate("2025-06-15", 62, issued="2025-03-01T00:00:00Z"), 61),
+        (
+            rate("2025-06-15", 61, issued="2025-03-02T00:00:00Z"),
+            rate("2025-06-15", 62, issued="2025-03-01T00:00:00Z"),
+            61,
+        ),
         (rate("2025-06-15", 61), rate("2025-06-15", 62), 62),
         (rate("2025-06-15", 61), rate("2025-06-15", 62, status="preliminary"), 61),
         (rate("2025-06-15", 61, status="amended"), rate("2025-06-14", 62), 61),
         (rate("2025-06-15", 61, status="corrected"), rate("2025-06-14", 62), 61),
-        (rate(None, 61, effectivePeriod={"start": "2025-06-01", "end": "2025-06-15"}), rate(None, 62, effectiveInstant="2025-06-14T00:00:00Z"), 61),
-        (rate(None, 61, issued="2025-06-14T09:00:00Z"), rate(None, 62, effectiveInstant="2025-06-15T00:00:00Z"), 62),
+        (
+            rate(None, 61, effectivePeriod={"start": "2025-06-01", "end": "2025-06-15"}),
+            rate(None, 62, effectiveInstant="2025-06-14T00:00:00Z"),
+            61,
+        ),
+        (
+            rate(None, 61, issued="2025-06-14T09:00:00Z"),
+            rate(None, 62, effectiveInstant="2025-06-15T00:00:00Z"),
+            62,
+        ),
         (rate("2016-12-31T23:59:60Z", 61), rate("2016-12-31T23:59:58Z", 62), 61),
-        (rate(None, 61, issued="2016-12-31T23:59:60.5Z"), rate("2016-12-31T23:59:58+00:00", 62), 61),
+        (
+            rate(None, 61, issued="2016-12-31T23:59:60.5Z"),
+            rate("2016-12-31T23:59:58+00:00", 62),
+            61,
+        ),
     ],
-)  # fmt: skip
+)
 def test_which_of_two_is_the_newest(first, second, expected):
     assert taken(first, second, **ANY_AGE).vital_signs.heart_rate == expected
 
@@ -123,11 +168,29 @@ def test_which_of_two_is_the_newest(first, second, expected):
 @pytest.mark.parametrize(
     ("code", "value", "unit", "there"),
     [
-        ("2160-0", 0.9, "Mg/dL", False), ("2160-0", 80, "mg/dL", False), ("2160-0", 0.9, "mg/dL", True), ("2823-3", 45, "mmol/L", False), ("2823-3", 9.5, "mmol/L", True), ("2708-6", 970, "%", False), ("2708-6", 0.97, "%", False), ("2708-6", 0.97, "1", True),
-        ("29463-7", 3500, "kg", False), ("29463-7", 3500, "g", True), ("8302-2", 1.75, "cm", False), ("8302-2", 1.75, "m", True), ("8310-5", 98.6, "Cel", False), ("8480-6", 16.2, "mm[Hg]", False),
-        ("718-7", 140, "g/dL", False), ("718-7", 140, "g/L", True), ("2345-7", 5.5, "mmol/L", True), ("1751-7", 40, "g/dL", False), ("6301-6", 2.4, "%", False), ("2744-1", 7.4, "[pH]", True), ("2744-1", 75, "[pH]", False),
+        ("2160-0", 0.9, "Mg/dL", False),
+        ("2160-0", 80, "mg/dL", False),
+        ("2160-0", 0.9, "mg/dL", True),
+        ("2823-3", 45, "mmol/L", False),
+        ("2823-3", 9.5, "mmol/L", True),
+        ("2708-6", 970, "%", False),
+        ("2708-6", 0.97, "%", False),
+        ("2708-6", 0.97, "1", True),
+        ("29463-7", 3500, "kg", False),
+        ("29463-7", 3500, "g", True),
+        ("8302-2", 1.75, "cm", False),
+        ("8302-2", 1.75, "m", True),
+        ("8310-5", 98.6, "Cel", False),
+        ("8480-6", 16.2, "mm[Hg]", False),
+        ("718-7", 140, "g/dL", False),
+        ("718-7", 140, "g/L", True),
+        ("2345-7", 5.5, "mmol/L", True),
+        ("1751-7", 40, "g/dL", False),
+        ("6301-6", 2.4, "%", False),
+        ("2744-1", 7.4, "[pH]", True),
+        ("2744-1", 75, "[pH]", False),
     ],
-)  # fmt: skip
+)
 def test_a_number_that_no_patient_has_is_left_out_by_name(code, value, unit, there):
     made = observation(code, quantity(value, unit))
     record = taken(made, lab_codes="common")
@@ -148,10 +211,41 @@ def test_bounds_hold_in_whatever_unit_is_sent():
 @pytest.mark.parametrize(
     ("code", "value", "name", "expected"),
     [
-        ("6301-6", {"value": 2.4}, "inr", 2.4), ("6301-6", {"value": 2.4, "unit": "INR"}, "inr", 2.4), ("6301-6", {"value": 2.4, "unit": "ratio", "system": "http://snomed.info/sct", "code": "118586006"}, "inr", 2.4), ("2744-1", {"value": 7.31}, "arterialPh", 7.31), ("2160-0", {"value": 1.1, "code": "mg/dL"}, "creatinine", 1.1),
-        ("14682-9", {"value": 122, "unit": "umol/L", "system": "http://snomed.info/sct", "code": "258814008"}, "creatinine", 1.38006), ("14682-9", {"value": 122, "system": "http://snomed.info/sct", "code": "258814008"}, None, None), ("2823-3", {"value": 4}, None, None),
+        ("6301-6", {"value": 2.4}, "inr", 2.4),
+        ("6301-6", {"value": 2.4, "unit": "INR"}, "inr", 2.4),
+        (
+            "6301-6",
+            {
+                "value": 2.4,
+                "unit": "ratio",
+                "system": "http://snomed.info/sct",
+                "code": "118586006",
+            },
+            "inr",
+            2.4,
+        ),
+        ("2744-1", {"value": 7.31}, "arterialPh", 7.31),
+        ("2160-0", {"value": 1.1, "code": "mg/dL"}, "creatinine", 1.1),
+        (
+            "14682-9",
+            {
+                "value": 122,
+                "unit": "umol/L",
+                "system": "http://snomed.info/sct",
+                "code": "258814008",
+            },
+            "creatinine",
+            1.38006,
+        ),
+        (
+            "14682-9",
+            {"value": 122, "system": "http://snomed.info/sct", "code": "258814008"},
+            None,
+            None,
+        ),
+        ("2823-3", {"value": 4}, None, None),
     ],
-)  # fmt: skip
+)
 def test_numbers_without_a_unit_of_ucum_are_read_where_they_are_plain(code, value, name, expected):
     record = taken(observation(code, value), lab_codes="common")
     found = record.lab_results.model_extra or {} if record.lab_results else {}
@@ -166,10 +260,21 @@ def test_numbers_without_a_unit_of_ucum_are_read_where_they_are_plain(code, valu
 @pytest.mark.parametrize(
     ("code", "unit", "value", "days"),
     [
-        ("8867-4", "/min", 88, 1), ("10839-9", "ng/mL", 0.02, 1), ("67151-1", "ng/L", 12, 1), ("2524-7", "mmol/L", 1, 1), ("2019-8", "mm[Hg]", 40, 1), ("2345-7", "mg/dL", 99, 1),
-        ("2823-3", "mmol/L", 4, 7), ("33762-6", "pg/mL", 80, 7), ("1988-5", "mg/L", 5, 7), ("2093-3", "mg/dL", 180, 90), ("4548-4", "%", 6, 90), ("2160-0", "mg/dL", 1, 90), ("29463-7", "kg", 80, 90),
+        ("8867-4", "/min", 88, 1),
+        ("10839-9", "ng/mL", 0.02, 1),
+        ("67151-1", "ng/L", 12, 1),
+        ("2524-7", "mmol/L", 1, 1),
+        ("2019-8", "mm[Hg]", 40, 1),
+        ("2345-7", "mg/dL", 99, 1),
+        ("2823-3", "mmol/L", 4, 7),
+        ("33762-6", "pg/mL", 80, 7),
+        ("1988-5", "mg/L", 5, 7),
+        ("2093-3", "mg/dL", 180, 90),
+        ("4548-4", "%", 6, 90),
+        ("2160-0", "mg/dL", 1, 90),
+        ("29463-7", "kg", 80, 90),
     ],
-)  # fmt: skip
+)
 def test_each_reading_has_a_window_of_its_own(code, unit, value, days):
     for old, there in ((days, True), (days + 1, False)):
         made = observation(
@@ -230,16 +335,47 @@ def test_a_medication_that_is_none_is_left_out():
 
 # -- the day of the record ---------------------------------------------------------------------------
 
-PAST, DAY, NEXT = "2025-06-01", "2025-06-15", "2025-07-01"
 BEGUN = [
-    (condition, "onsetDateTime"), (condition, "onsetPeriod"), (condition, "recordedDate"), (medication, "authoredOn"), (lambda **c: medication("MedicationStatement", **c), "effectiveDateTime"),
-    (lambda **c: medication("MedicationStatement", **c), "dateAsserted"), *((lambda k=kind, **c: {"resourceType": k[0], "status": "completed", "code": {"text": "x"}, k[1]: {"reference": f"Patient/{ID}"}, **c}, element)
-    for kind, element in ((("Procedure", "subject"), "performedDateTime"), (("Procedure", "subject"), "performedPeriod"), (("AllergyIntolerance", "patient"), "onsetDateTime"), (("AllergyIntolerance", "patient"), "recordedDate"))),
-]  # fmt: skip
+    (condition, "onsetDateTime"),
+    (condition, "onsetPeriod"),
+    (condition, "recordedDate"),
+    (medication, "authoredOn"),
+    (lambda **c: medication("MedicationStatement", **c), "effectiveDateTime"),
+    (lambda **c: medication("MedicationStatement", **c), "dateAsserted"),
+    *(
+        (
+            lambda k=kind, **c: {
+                "resourceType": k[0],
+                "status": "completed",
+                "code": {"text": "x"},
+                k[1]: {"reference": f"Patient/{ID}"},
+                **c,
+            },
+            element,
+        )
+        for kind, element in (
+            (("Procedure", "subject"), "performedDateTime"),
+            (("Procedure", "subject"), "performedPeriod"),
+            (("AllergyIntolerance", "patient"), "onsetDateTime"),
+            (("AllergyIntolerance", "patient"), "recordedDate"),
+        )
+    ),
+]
 
 
 @pytest.mark.parametrize(("make", "element"), BEGUN)
-@pytest.mark.parametrize(("at", "there"), [("2019", True), (PAST, True), (DAY, True), (NEXT, False), ("2026", False), ("2031-05-01T10:00:00Z", False), ("2016-12-31T23:59:60Z", True)])  # fmt: skip
+@pytest.mark.parametrize(
+    ("at", "there"),
+    [
+        ("2019", True),
+        (PAST, True),
+        (DAY, True),
+        (NEXT, False),
+        ("2026", False),
+        ("2031-05-01T10:00:00Z", False),
+        ("2016-12-31T23:59:60Z", True),
+    ],
+)
 def test_nothing_of_after_the_day_of_the_record_is_taken(make, element, at, there):
     value = {"start": at} if element.endswith("Period") else at
     made = make(**{element: value})

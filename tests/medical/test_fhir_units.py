@@ -31,14 +31,39 @@ def lab(code, value, unit, **options):
 
 # (code, conventional unit, SI unit, published factor from the first to the second)
 PUBLISHED = [
-    ("2345-7", "mg/dL", "mmol/L", 0.0555), ("2093-3", "mg/dL", "mmol/L", 0.0259), ("2085-9", "mg/dL", "mmol/L", 0.0259), ("13457-7", "mg/dL", "mmol/L", 0.0259), ("2571-8", "mg/dL", "mmol/L", 0.0113),
-    ("2160-0", "mg/dL", "umol/L", 88.4), ("1975-2", "mg/dL", "umol/L", 17.1), ("17861-6", "mg/dL", "mmol/L", 0.25), ("17861-6", "meq/L", "mmol/L", 0.5), ("19123-9", "mg/dL", "mmol/L", 0.411),
-    ("19123-9", "meq/L", "mmol/L", 0.5), ("2777-1", "mg/dL", "mmol/L", 0.323), ("3094-0", "mg/dL", "mmol/L", 0.357), ("2823-3", "meq/L", "mmol/L", 1), ("2951-2", "meq/L", "mmol/L", 1),
-    ("2075-0", "meq/L", "mmol/L", 1), ("1963-8", "meq/L", "mmol/L", 1), ("3024-7", "ng/dL", "pmol/L", 12.871), ("3051-0", "pg/mL", "pmol/L", 1.536), ("718-7", "g/dL", "mmol/L", 0.6206),
-    ("718-7", "g/dL", "g/L", 10), ("1742-6", "U/L", "ukat/L", 0.0167), ("1742-6", "[IU]/L", "U/L", 1), ("3016-3", "u[IU]/mL", "m[IU]/L", 1), ("3016-3", "mU/L", "m[IU]/L", 1),
-    ("6690-2", "10*3/uL", "10*9/L", 1), ("789-8", "10*6/uL", "10*12/L", 1), ("4544-3", "%", "L/L", 0.01), ("42637-9", "pg/mL", "pmol/L", 0.289), ("33762-6", "pg/mL", "pmol/L", 0.118),
-    ("67151-1", "ng/L", "ng/mL", 0.001), ("1988-5", "mg/dL", "mg/L", 10),
-]  # fmt: skip
+    ("2345-7", "mg/dL", "mmol/L", 0.0555),
+    ("2093-3", "mg/dL", "mmol/L", 0.0259),
+    ("2085-9", "mg/dL", "mmol/L", 0.0259),
+    ("13457-7", "mg/dL", "mmol/L", 0.0259),
+    ("2571-8", "mg/dL", "mmol/L", 0.0113),
+    ("2160-0", "mg/dL", "umol/L", 88.4),
+    ("1975-2", "mg/dL", "umol/L", 17.1),
+    ("17861-6", "mg/dL", "mmol/L", 0.25),
+    ("17861-6", "meq/L", "mmol/L", 0.5),
+    ("19123-9", "mg/dL", "mmol/L", 0.411),
+    ("19123-9", "meq/L", "mmol/L", 0.5),
+    ("2777-1", "mg/dL", "mmol/L", 0.323),
+    ("3094-0", "mg/dL", "mmol/L", 0.357),
+    ("2823-3", "meq/L", "mmol/L", 1),
+    ("2951-2", "meq/L", "mmol/L", 1),
+    ("2075-0", "meq/L", "mmol/L", 1),
+    ("1963-8", "meq/L", "mmol/L", 1),
+    ("3024-7", "ng/dL", "pmol/L", 12.871),
+    ("3051-0", "pg/mL", "pmol/L", 1.536),
+    ("718-7", "g/dL", "mmol/L", 0.6206),
+    ("718-7", "g/dL", "g/L", 10),
+    ("1742-6", "U/L", "ukat/L", 0.0167),
+    ("1742-6", "[IU]/L", "U/L", 1),
+    ("3016-3", "u[IU]/mL", "m[IU]/L", 1),
+    ("3016-3", "mU/L", "m[IU]/L", 1),
+    ("6690-2", "10*3/uL", "10*9/L", 1),
+    ("789-8", "10*6/uL", "10*12/L", 1),
+    ("4544-3", "%", "L/L", 0.01),
+    ("42637-9", "pg/mL", "pmol/L", 0.289),
+    ("33762-6", "pg/mL", "pmol/L", 0.118),
+    ("67151-1", "ng/L", "ng/mL", 0.001),
+    ("1988-5", "mg/dL", "mg/L", 10),
+]
 
 
 def plausible(code, unit):
@@ -60,7 +85,18 @@ def test_published_factors(code, unit, si, factor):
 
 
 # What NGSP publishes beside each other: % and mmol/mol.
-HBA1C = [(5.0, 31), (5.5, 37), (6.0, 42), (6.5, 48), (7.0, 53), (7.5, 58), (8.0, 64), (9.0, 75), (10.0, 86), (12.0, 108)]  # fmt: skip
+HBA1C = [
+    (5.0, 31),
+    (5.5, 37),
+    (6.0, 42),
+    (6.5, 48),
+    (7.0, 53),
+    (7.5, 58),
+    (8.0, 64),
+    (9.0, 75),
+    (10.0, 86),
+    (12.0, 108),
+]
 
 
 @pytest.mark.parametrize(("ngsp", "ifcc"), HBA1C)
@@ -74,16 +110,59 @@ def test_hemoglobin_a1c_in_both_scales(ngsp, ifcc):
 
 
 CONVERTED = [
-    ("10*9/L", "10*3/uL", 7), ("10^9/L", "10*6/L", 7000), ("m[IU]/L", "u[iU]/mL", 7), ("U/L", "nkat/L", 116.667), ("mL/min/{1.73_m2}", "L/h", None), ("mL/min/{1.73_m2}", "L/h/{1.73m2}", 0.42), ("mg/g{creat}", "ug/mg", 7), ("mg/24.h", "mg.h", 0.291667), ("[lb_av]", "kg", 3.17515),
-    ("[in_i]", "cm", 17.78), ("kg.m-2", "kg/m2", 7), ("meq/L", "mmol/L", None), ("{INR}", "1", 7), ("fL", "um3", 7), ("cm[H2O]", "mm[Hg]", 5.14893), ("wk", "d", None), ("B", "1", None), ("mg/(24.h)", "mg/h", 0.291667),
-    ("mg//dL", "mg/dL", None), ("mg/", "mg", None), ("mg dL", "mg", None), ("dL.", "dL", None), ("kmin", "h", None), ("m" * 61, "m", None), ("mCel", "Cel", None), ("Cel/min", "K/min", None), ("10", "%", 7000), ("mg/L", "g", None),
-    *((unit, to, None) for unit, to in [
-        ("{Log_copies}/mL", "{copies}/mL"), ("{Log_copies}/mL", "/mL"), ("ng/mL{FEU}", "ng/mL{DDU}"), ("ng/mL{FEU}", "ng/mL"), ("ug/mL{DDU}", "ng/mL"),
-        ("meq/L", "mmol/L"), ("mmol/mol", "%"), ("%", "mmol/mol"), ("mL/min/{1.73_m2}", "mL/min"), ("mg/g{creat}", "mg/g{tissue}"),
-        ("[IU]/L", "U/L"), ("mg/dL", "mmol/L"), ("10*3/uL", "mg/dL"), ("log copies/mL", "{copies}/mL"), ("mg/24.h", "mg/d"),
-    ]),
-    *((unit, "g/d", 0.007) for unit in ("mg/24h", "mg/24 h", "mg/24hr", "mg/(24.h)", "mg/{24h}", "mg/day", "mg/d")),
-]  # fmt: skip
+    ("10*9/L", "10*3/uL", 7),
+    ("10^9/L", "10*6/L", 7000),
+    ("m[IU]/L", "u[iU]/mL", 7),
+    ("U/L", "nkat/L", 116.667),
+    ("mL/min/{1.73_m2}", "L/h", None),
+    ("mL/min/{1.73_m2}", "L/h/{1.73m2}", 0.42),
+    ("mg/g{creat}", "ug/mg", 7),
+    ("mg/24.h", "mg.h", 0.291667),
+    ("[lb_av]", "kg", 3.17515),
+    ("[in_i]", "cm", 17.78),
+    ("kg.m-2", "kg/m2", 7),
+    ("meq/L", "mmol/L", None),
+    ("{INR}", "1", 7),
+    ("fL", "um3", 7),
+    ("cm[H2O]", "mm[Hg]", 5.14893),
+    ("wk", "d", None),
+    ("B", "1", None),
+    ("mg/(24.h)", "mg/h", 0.291667),
+    ("mg//dL", "mg/dL", None),
+    ("mg/", "mg", None),
+    ("mg dL", "mg", None),
+    ("dL.", "dL", None),
+    ("kmin", "h", None),
+    ("m" * 61, "m", None),
+    ("mCel", "Cel", None),
+    ("Cel/min", "K/min", None),
+    ("10", "%", 7000),
+    ("mg/L", "g", None),
+    *(
+        (unit, to, None)
+        for unit, to in [
+            ("{Log_copies}/mL", "{copies}/mL"),
+            ("{Log_copies}/mL", "/mL"),
+            ("ng/mL{FEU}", "ng/mL{DDU}"),
+            ("ng/mL{FEU}", "ng/mL"),
+            ("ug/mL{DDU}", "ng/mL"),
+            ("meq/L", "mmol/L"),
+            ("mmol/mol", "%"),
+            ("%", "mmol/mol"),
+            ("mL/min/{1.73_m2}", "mL/min"),
+            ("mg/g{creat}", "mg/g{tissue}"),
+            ("[IU]/L", "U/L"),
+            ("mg/dL", "mmol/L"),
+            ("10*3/uL", "mg/dL"),
+            ("log copies/mL", "{copies}/mL"),
+            ("mg/24.h", "mg/d"),
+        ]
+    ),
+    *(
+        (unit, "g/d", 0.007)
+        for unit in ("mg/24h", "mg/24 h", "mg/24hr", "mg/(24.h)", "mg/{24h}", "mg/day", "mg/d")
+    ),
+]
 
 
 @pytest.mark.parametrize(("unit", "to", "expected"), CONVERTED)
@@ -97,12 +176,47 @@ def test_a_unit_is_converted_or_what_cannot_be_told_is_refused(unit, to, expecte
 
 
 SPELLINGS = [
-    ("6690-2", "K/uL", 7.2), ("6690-2", "k/µL", 7.2), ("6690-2", "x10E3/uL", 7.2), ("6690-2", "X10(3)/uL", 7.2), ("6690-2", "10E3/uL", 7.2), ("6690-2", "x10^9/L", 7.2), ("6690-2", "10^3/mcL", 7.2), ("6690-2", "G/L", 7.2), ("6690-2", "Gpt/l", 7.2),
-    ("6690-2", "Thousand/uL", 7.2), ("6690-2", "K/mm3", 7.2), ("6690-2", "10*9/l", 7.2), ("6690-2", "{cells}/uL", 0.0072), ("6690-2", "cells/uL", 0.0072), ("6690-2", "/cumm", 0.0072),
-    ("789-8", "M/uL", 7.2), ("789-8", "Mill/uL", 7.2), ("789-8", "T/L", 7.2), ("789-8", "10E12/L", 7.2), ("3016-3", "mIU/L", 7.2), ("3016-3", "uIU/mL", 7.2), ("3016-3", "mU/L", 7.2), ("1742-6", "IU/L", 7.2), ("1742-6", "UI/L", 7.2), ("1742-6", "U/l", 7.2),
-    ("2823-3", "mEq/L", 7.2), ("718-7", "gm/dL", 7.2), ("718-7", "g/L", 0.72), ("98979-8", "mL/min/1.73m2", 7.2), ("98979-8", "mL/min/1.73 m²", 7.2), ("98979-8", "ml/min/1,73m2", 7.2), ("98979-8", "mL/min/{1.73m2}", 7.2), ("98979-8", "mL/min/1.73 sq m", None),
-    ("2345-7", "mg/dl", 7.2), ("2160-0", "µmol/l", 0.0814464), ("1988-5", "mcg/mL", 7.2), ("4548-4", "percent", 7.2), ("6301-6", "{INR}", 7.2), ("6301-6", "INR", 7.2), ("6301-6", "ratio", 7.2),
-]  # fmt: skip
+    ("6690-2", "K/uL", 7.2),
+    ("6690-2", "k/µL", 7.2),
+    ("6690-2", "x10E3/uL", 7.2),
+    ("6690-2", "X10(3)/uL", 7.2),
+    ("6690-2", "10E3/uL", 7.2),
+    ("6690-2", "x10^9/L", 7.2),
+    ("6690-2", "10^3/mcL", 7.2),
+    ("6690-2", "G/L", 7.2),
+    ("6690-2", "Gpt/l", 7.2),
+    ("6690-2", "Thousand/uL", 7.2),
+    ("6690-2", "K/mm3", 7.2),
+    ("6690-2", "10*9/l", 7.2),
+    ("6690-2", "{cells}/uL", 0.0072),
+    ("6690-2", "cells/uL", 0.0072),
+    ("6690-2", "/cumm", 0.0072),
+    ("789-8", "M/uL", 7.2),
+    ("789-8", "Mill/uL", 7.2),
+    ("789-8", "T/L", 7.2),
+    ("789-8", "10E12/L", 7.2),
+    ("3016-3", "mIU/L", 7.2),
+    ("3016-3", "uIU/mL", 7.2),
+    ("3016-3", "mU/L", 7.2),
+    ("1742-6", "IU/L", 7.2),
+    ("1742-6", "UI/L", 7.2),
+    ("1742-6", "U/l", 7.2),
+    ("2823-3", "mEq/L", 7.2),
+    ("718-7", "gm/dL", 7.2),
+    ("718-7", "g/L", 0.72),
+    ("98979-8", "mL/min/1.73m2", 7.2),
+    ("98979-8", "mL/min/1.73 m²", 7.2),
+    ("98979-8", "ml/min/1,73m2", 7.2),
+    ("98979-8", "mL/min/{1.73m2}", 7.2),
+    ("98979-8", "mL/min/1.73 sq m", None),
+    ("2345-7", "mg/dl", 7.2),
+    ("2160-0", "µmol/l", 0.0814464),
+    ("1988-5", "mcg/mL", 7.2),
+    ("4548-4", "percent", 7.2),
+    ("6301-6", "{INR}", 7.2),
+    ("6301-6", "INR", 7.2),
+    ("6301-6", "ratio", 7.2),
+]
 
 
 @pytest.mark.parametrize(("code", "unit", "expected"), SPELLINGS)
@@ -124,13 +238,39 @@ def test_what_a_code_measures_does_not_depend_on_its_name():
 
 # Atomic weights (IUPAC) and the formula that each molar mass stands for.
 WEIGHTS = {
-    "H": 1.008, "C": 12.011, "N": 14.007, "O": 15.999, "P": 30.974, "Cl": 35.45, "Na": 22.990, "K": 39.098, "Mg": 24.305, "Ca": 40.078, "I": 126.904,
-}  # fmt: skip
+    "H": 1.008,
+    "C": 12.011,
+    "N": 14.007,
+    "O": 15.999,
+    "P": 30.974,
+    "Cl": 35.45,
+    "Na": 22.990,
+    "K": 39.098,
+    "Mg": 24.305,
+    "Ca": 40.078,
+    "I": 126.904,
+}
 FORMULAS = {
-    "creatinine": "C4H7N3O", "cholesterol": "C27H46O", "hdlCholesterol": "C27H46O", "ldlCholesterol": "C27H46O", "triglycerides": "C57H104O6", "glucose": "C6H12O6", "fastingGlucose": "C6H12O6",
-    "sodium": "Na", "potassium": "K", "chloride": "Cl", "bicarbonate": "HCO3", "calcium": "Ca", "magnesium": "Mg", "phosphate": "P", "ureaNitrogen": "N2", "bilirubin": "C33H36N4O6",
-    "freeT4": "C15H11I4NO4", "freeT3": "C15H12I3NO4", "lactate": "C3H6O3",
-}  # fmt: skip
+    "creatinine": "C4H7N3O",
+    "cholesterol": "C27H46O",
+    "hdlCholesterol": "C27H46O",
+    "ldlCholesterol": "C27H46O",
+    "triglycerides": "C57H104O6",
+    "glucose": "C6H12O6",
+    "fastingGlucose": "C6H12O6",
+    "sodium": "Na",
+    "potassium": "K",
+    "chloride": "Cl",
+    "bicarbonate": "HCO3",
+    "calcium": "Ca",
+    "magnesium": "Mg",
+    "phosphate": "P",
+    "ureaNitrogen": "N2",
+    "bilirubin": "C33H36N4O6",
+    "freeT4": "C15H11I4NO4",
+    "freeT3": "C15H12I3NO4",
+    "lactate": "C3H6O3",
+}
 NOT_OF_A_FORMULA = {"bnp", "ntProBnp", "hemoglobin"}
 
 
@@ -177,22 +317,100 @@ fahrenheit = dict.fromkeys(["[degF]", *AS_PEOPLE_WRITE], lambda value: (value - 
 # By LOINC code: the name sent, plausible values in the unit sent, and what each unit becomes; None
 # where it must be refused.
 KINDS: dict[str, tuple[str, str, tuple[float, float], dict[str, Any]]] = {
-    "8310-5": ("vitalSigns", "temperature", (35, 41), {"Cel": same, **fahrenheit, "K": lambda v: v - 273.15, "mg/dL": None}),
-    "8480-6": ("vitalSigns", "systolic", (80, 200), {"mm[Hg]": same, "mmHg": same, "kPa": times(7.50062), "[psi]": times(51.7149)}),
-    "8867-4": ("vitalSigns", "heartRate", (30, 200), {"/min": same, "{beats}/min": same, "bpm": same, "1/min": same, "Hz": times(60), "": None}),
-    "9279-1": ("vitalSigns", "respiratoryRate", (6, 40), {"/min": same, "breaths/minute": same, "/s": times(60)}),
+    "8310-5": (
+        "vitalSigns",
+        "temperature",
+        (35, 41),
+        {"Cel": same, **fahrenheit, "K": lambda v: v - 273.15, "mg/dL": None},
+    ),
+    "8480-6": (
+        "vitalSigns",
+        "systolic",
+        (80, 200),
+        {"mm[Hg]": same, "mmHg": same, "kPa": times(7.50062), "[psi]": times(51.7149)},
+    ),
+    "8867-4": (
+        "vitalSigns",
+        "heartRate",
+        (30, 200),
+        {"/min": same, "{beats}/min": same, "bpm": same, "1/min": same, "Hz": times(60), "": None},
+    ),
+    "9279-1": (
+        "vitalSigns",
+        "respiratoryRate",
+        (6, 40),
+        {"/min": same, "breaths/minute": same, "/s": times(60)},
+    ),
     "2708-6": ("vitalSigns", "oxygenSaturation", (70, 100), {"%": same, "1": times(100)}),
-    "29463-7": ("vitalSigns", "weight", (2, 200), {"kg": same, "g": times(0.001), "[lb_av]": times(0.45359237), "lbs": times(0.45359237)}),
-    "2345-7": ("labResults", "glucose", (40, 500), {"mg/dL": same, "mmol/L": times(18.016), "g/L": times(100), "%": None}),
-    "2823-3": ("labResults", "potassium", (2, 8), {"mmol/L": same, "meq/L": same, "mEq/L": same, "mg/dL": times(1 / 3.9098)}),
-    "17861-6": ("labResults", "calcium", (6, 14), {"mg/dL": same, "mmol/L": times(4.0078), "meq/L": times(2.0039), "mEq/L": times(2.0039)}),
-    "4548-4": ("labResults", "hba1c", (4, 14), {"%": same, "mmol/mol": lambda v: 0.09148 * v + 2.152, "mg/dL": None}),
-    "6690-2": ("labResults", "leukocytes", (1, 40), {"10*3/uL": same, "10*9/L": same, "K/uL": same, "x10E3/uL": same, "G/L": same, "/uL": times(0.001), "{Log}/uL": None}),
-    "718-7": ("labResults", "hemoglobin", (5, 20), {"g/dL": same, "g/L": times(0.1), "mmol/L": times(1.6114)}),
-    "1742-6": ("labResults", "alt", (5, 900), {"U/L": same, "IU/L": same, "[IU]/L": same, "ukat/L": times(60)}),
-    "3016-3": ("labResults", "tsh", (0.01, 90), {"m[IU]/L": same, "uIU/mL": same, "mU/L": same, "mg/L": None}),
-    "98979-8": ("labResults", "egfr", (5, 120), {"mL/min/{1.73_m2}": same, "mL/min/1.73m2": same, "mL/min": None}),
-}  # fmt: skip
+    "29463-7": (
+        "vitalSigns",
+        "weight",
+        (2, 200),
+        {"kg": same, "g": times(0.001), "[lb_av]": times(0.45359237), "lbs": times(0.45359237)},
+    ),
+    "2345-7": (
+        "labResults",
+        "glucose",
+        (40, 500),
+        {"mg/dL": same, "mmol/L": times(18.016), "g/L": times(100), "%": None},
+    ),
+    "2823-3": (
+        "labResults",
+        "potassium",
+        (2, 8),
+        {"mmol/L": same, "meq/L": same, "mEq/L": same, "mg/dL": times(1 / 3.9098)},
+    ),
+    "17861-6": (
+        "labResults",
+        "calcium",
+        (6, 14),
+        {"mg/dL": same, "mmol/L": times(4.0078), "meq/L": times(2.0039), "mEq/L": times(2.0039)},
+    ),
+    "4548-4": (
+        "labResults",
+        "hba1c",
+        (4, 14),
+        {"%": same, "mmol/mol": lambda v: 0.09148 * v + 2.152, "mg/dL": None},
+    ),
+    "6690-2": (
+        "labResults",
+        "leukocytes",
+        (1, 40),
+        {
+            "10*3/uL": same,
+            "10*9/L": same,
+            "K/uL": same,
+            "x10E3/uL": same,
+            "G/L": same,
+            "/uL": times(0.001),
+            "{Log}/uL": None,
+        },
+    ),
+    "718-7": (
+        "labResults",
+        "hemoglobin",
+        (5, 20),
+        {"g/dL": same, "g/L": times(0.1), "mmol/L": times(1.6114)},
+    ),
+    "1742-6": (
+        "labResults",
+        "alt",
+        (5, 900),
+        {"U/L": same, "IU/L": same, "[IU]/L": same, "ukat/L": times(60)},
+    ),
+    "3016-3": (
+        "labResults",
+        "tsh",
+        (0.01, 90),
+        {"m[IU]/L": same, "uIU/mL": same, "mU/L": same, "mg/L": None},
+    ),
+    "98979-8": (
+        "labResults",
+        "egfr",
+        (5, 120),
+        {"mL/min/{1.73_m2}": same, "mL/min/1.73m2": same, "mL/min": None},
+    ),
+}
 # How old each may be, and which must be of one time with each other.
 WINDOWS = {"glucose": DAY, "potassium": WEEK, "calcium": WEEK, "leukocytes": WEEK}
 
