@@ -119,7 +119,7 @@ class Pending:
         self._need = ""
         self._brackets: Brackets | None = None
 
-    def begin(self, text: str, more: More) -> None:
+    def wait_for(self, text: str, more: More) -> None:
         """Wait for what `more` asks about `text`."""
         self._need, self._brackets = more.need, None
         if more.brackets is not None and len(text) - more.brackets > _FREE:
@@ -127,7 +127,7 @@ class Pending:
             brackets.feed(text, more.brackets)
             self._brackets = None if brackets.closed else brackets
 
-    def due(self, piece: str, size: int) -> bool:
+    def is_due(self, piece: str, size: int) -> bool:
         """Whether, with this piece, the text of now `size` characters should be looked at."""
         self._credit += _EARNED * len(piece)
         if self._brackets is not None and self._brackets.feed(piece) is not None:

@@ -2,16 +2,15 @@
 
 The text is prose, code between fences, or thoughts. In prose the next opener is searched
 (`marks`), and its reader decides on the text from there (`cursor`). What cannot be decided yet is
-looked at again when more has come (`Pending`), so all ways of cutting a text give the same.
+looked at again when more has come (`Pending`), so all ways of cutting a text give the same pieces.
 
 What is read in vain is counted: a text that makes it grow out of proportion is not asked for calls
-for a while (`_weary`).
+for a while (`_is_weary`).
 """
 
 from __future__ import annotations
 
 import re
-from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
@@ -64,7 +63,8 @@ _LETTER = re.compile(r"[^\W\d_]")
 _GAP = re.compile(r"[\s;,}\]]*")  # what models write between calls
 _RESIDUE = str.maketrans("", "", "}]")
 _FENCE_LINE = re.compile(r"[^`~\n]*\n")
-_FREE_WASTE, _WASTE = 30_000, 4  # characters read in vain for each one read for good
+_FREE_WASTE = 30_000  # characters that may be read in vain in any text
+_WASTE = 4  # and for each character that is read for good
 _MOST_CALLS = 200
 _TOO_MANY = (
     f"an answer may hold {_MOST_CALLS} calls; this one and all after it are left out"
@@ -78,91 +78,98 @@ def _is_loose(call: Call | BadCall | Doubt) -> bool:
 
 
 class Scanner:
-    """Reads one answer: `parse_chunk` for each piece, then `close`."""
+    """Splits one answer: `parse_chunk` for each piece of text, then `close`."""
 
     def __init__(
         self, tools: Sequence[Tool], families: Families, *, fences: bool = False
     ) -> None:
         self.ended = False
+        self.judge = Judge(tools)
         self._families = families
         self._readers = {"<tool_call>": asked.own, **families.readers}
         self._openers = marks.openers(frozenset(self._readers))
         self._loose = frozenset[Reader]((*families.loose, asked.bare, asked.fenced))
         self._asked = asked.fenced if fences else asked.own
-        self.judge = Judge(tools)
         self._mode: Callable[[], Iterator[Piece]] = self._beginning
-        self._text, self._at, self._done = (
-            "",
-            0,
-            0,
-        )  # the buffer, the place in it, and before it
-        self._pieces: list[str] = []
-        self._size = self._count = self._wasted = 0
+
+        # The text: a buffer, what has come after it, and what was dropped before it.
+        self._text = ""
+        self._at = 0  # the position in the buffer
+        self._chunks: list[str] = []
+        self._size = 0  # characters from the position on, with the chunks
+        self._dropped = 0  # characters
+        self._final = False
+        self._cut = False
+
+        # Whether the position waits for more text, and for what.
+        self._waits = False
         self._pending = Pending()
-        self._holding = self._final = self._cut = False
+        self._wasted = 0  # characters that were read in vain
+
+        # What stands before the position.
         self._line = Line()
-        self._has_words = False  # whether there was prose beside elements
-        self._reacts = False  # whether the answer begins with a thought of ReAct
-        self._gap: (
-            list[str] | None
-        ) = []  # text after a call, or before all, that may be no prose
+        self._has_words = False  # prose beside elements
+        self._reacts = False  # the answer begins with a thought of ReAct
+        # Text after a call, or before all, that may be no prose; None where prose is open.
+        self._gap: list[str] | None = []
         self._fence = ""  # the backticks of the fence that the position is inside of
         self._closer = ""  # what ends the reasoning that the position is inside of
-        self._native = (
-            False  # whether that is a model's own, and not an element of the answer
-        )
-        self._last: Sequence[Call | BadCall | Doubt] = ()
-        self._in_marks = False  # whether the last call stood in marks
-        self._pair: tuple[str, str] | None = None  # around marks that were dropped
+        # Whether that reasoning is a model's own, and not an element of the answer.
+        self._native = False
+        self._call_count = 0
+        self._last_calls: Sequence[Call | BadCall | Doubt] = ()
+        self._last_had_marks = False
+        # What stands around marks of calls that were dropped.
+        self._pair: tuple[str, str] | None = None
 
     def parse_chunk(self, text: str) -> Iterator[Piece]:
-        """What can be told of the text with this piece."""
+        """The pieces of the answer that are certain with this text."""
         if self.ended or not text:
             return
-        self._pieces.append(text)
+        self._chunks.append(text)
         self._size += len(text)
-        if not self._holding or self._pending.due(text, self._size):
+        if not self._waits or self._pending.is_due(text, self._size):
             yield from self._run()
 
     def close(self, *, cut: bool = False) -> Iterator[Piece]:
-        """What is left, now that nothing more will come; `cut` says that the text was cut off."""
-        self._final, self._cut = True, cut
+        """The other pieces, now that no text will come; `cut`: the text was cut off."""
+        self._final = True
+        self._cut = cut
         if not self.ended:
             yield from self._run()
 
     @property
-    def held(self) -> str:
-        """The text of a call, in the form asked for, whose end is waited for; "" if none is."""
-        opens_line = self._holding and not self._line.begun
+    def open_call(self) -> str:
+        """The text of a call in the form asked for whose end has not come; "" if there is none."""
+        opens_line = self._waits and not self._line.has_begun
         if not opens_line or not self._text.startswith("<tool_call>", self._at):
             return ""
-        return self._text[self._at :] + "".join(self._pieces)
+        return self._text[self._at :] + "".join(self._chunks)
 
     # -- the buffer -------------------------------------------------------------------------------
 
     def _run(self) -> Iterator[Piece]:
-        self._text += "".join(self._pieces)
-        self._pieces = []
-        if not self._done and not self._at:
-            self._text = (
-                self._text.lstrip()
-            )  # so that the answer's first word stands first
-        self._holding = False
+        self._text += "".join(self._chunks)
+        self._chunks = []
+        is_beginning = not self._dropped and not self._at
+        if is_beginning:  # the answer's first word stands first
+            self._text = self._text.lstrip()
+        self._waits = False
         try:
             while self._at < len(self._text) and not self.ended:
                 yield from self._mode()
         except More as more:
-            self._holding = True
-            self._pending.begin(self._text, more)
+            self._waits = True
+            self._pending.wait_for(self._text, more)
         if self.ended:
             self._at = len(self._text)
-        keep = max(0, self._at - _LOOK_BACK)
-        self._done += keep
-        self._text = self._text[keep:]
-        self._at -= keep
-        self._size = len(self._text) - self._at + sum(map(len, self._pieces))
+        surplus = max(0, self._at - _LOOK_BACK)
+        self._dropped += surplus
+        self._text = self._text[surplus:]
+        self._at -= surplus
+        self._size = len(self._text) - self._at + sum(map(len, self._chunks))
 
-    def _say(
+    def _pass_prose(
         self,
         end: int,
         *,
@@ -170,253 +177,291 @@ class Scanner:
         unread: bool = False,
         quoted: bool = False,
     ) -> Iterator[Piece]:
+        """The text up to `end` is the answer's own."""
         text = self._text[self._at : end]
         self._at = end
         quoted = quoted or bool(self._line.ticks)
         if not text:
             return
         self._pair = None
-        self._has_words = self._has_words or (
-            not element and _LETTER.search(text) is not None
-        )
+        if not element and _LETTER.search(text):
+            self._has_words = True
         self._line.pass_over(text)
-        if self._gap is not None and not self._last:  # the beginning of the answer
-            text = text.lstrip()
-        elif self._gap is not None:
-            size = _GAP.match(text).end()  # type: ignore[union-attr]
-            self._gap.append(text[:size])
-            gap = "".join(self._gap).translate(_RESIDUE)
-            text = gap + text[size:] if size < len(text) else ""
+        if self._gap is not None:
+            text = self._without_gap(text)
         if text:
             self._gap = None
             yield Prose(text, unread, quoted)
 
-    def _skip(self, end: int, *, noise: bool = False) -> Iterator[Piece]:
+    def _without_gap(self, text: str) -> str:
+        """The text without what may be no prose before it, as far as that has come."""
+        if self._gap is None or not self._last_calls:  # the beginning of the answer
+            return text.lstrip()
+        size = _GAP.match(text).end()  # type: ignore[union-attr]
+        self._gap.append(text[:size])
+        if size == len(text):
+            return ""
+        # Words follow, so the space before them counts; brackets closed nothing.
+        return "".join(self._gap).translate(_RESIDUE) + text[size:]
+
+    def _pass_markup(self, end: int, *, noise: bool = False) -> Markup:
+        """The text up to `end` belongs to calls, or to nothing."""
         text = self._text[self._at : end]
         self._line.pass_over(text, markup=True)
         self._at = end
-        gap, self._gap = self._gap, None if self._gap is None else []
-        yield Markup("".join(gap or ()) + text, noise)
+        if self._gap is not None:
+            text = "".join(self._gap) + text
+            self._gap = []
+        return Markup(text, noise)
 
     def _up_to(self, markers: Markers, *, thought: bool = False) -> Iterator[Piece]:
         """All is prose, or thought, except for the beginning of a marker at the end."""
-        end = (
-            len(self._text) if self._final else markers.beginning(self._text, self._at)
-        )
+        end = len(self._text)
+        if not self._final:
+            end = markers.beginning(self._text, self._at)
         if thought and end > self._at:
             yield Thought(self._text[self._at : end])
             self._at = end
-        yield from self._say(end, quoted=bool(self._closer))
+        yield from self._pass_prose(end, quoted=bool(self._closer))
         if end < len(self._text):
             raise More
 
     def _find(self, mark: str, at: int, need: str) -> int:
         """Where a mark stands in the rest of the line; -1 where it does not."""
         line_end = self._text.find("\n", at)
-        found = self._text.find(mark, at, line_end if line_end >= 0 else None)
-        if found < 0 and line_end < 0 and not self._final:
+        if line_end >= 0:
+            return self._text.find(mark, at, line_end)
+        place = self._text.find(mark, at)
+        if place < 0 and not self._final:
             raise More(need)
-        return found
+        return place
 
     # -- prose ------------------------------------------------------------------------------------
 
     def _beginning(self) -> Iterator[Piece]:
         """The answer may begin with a call in a family's own format that has lost its marks."""
-        c = Cursor(self._text, self._at, self.judge, self._families, final=self._final)
-        self._reacts = c.char() == "T" and c.sees("Thought:")
-        raws = self._families.unmarked(c)
+        cursor = self._cursor(self._at)
+        self._reacts = cursor.char() == "T" and cursor.sees("Thought:")
+        raws = self._families.unmarked(cursor)
         self._mode = self._prose
         if raws:
-            yield from self._accept(raws, c.at, self._families.unmarked)
+            yield from self._accept(raws, cursor.at, self._families.unmarked)
 
     def _prose(self) -> Iterator[Piece]:
-        found = self._openers.search(self._text, self._at)
-        at_end = (
-            found is not None and not self._final and found.end() == len(self._text)
-        )
-        if (
-            found
-            and at_end
-            and self._openers.beginning(self._text, self._at) < found.start()
-        ):
-            found = None  # it may be a part of a longer one
-        if found is None:
+        match = self._openers.search(self._text, self._at)
+        if match and match.end() == len(self._text) and not self._final:
+            begin = self._openers.beginning(self._text, self._at)
+            if begin < match.start():
+                match = None  # it may be a part of a longer one
+        if match is None:
             yield from self._up_to(self._openers)
             return
-        begin = found.start()
-        yield from self._say(begin)
-        if found["ticks"]:
-            yield from self._ticks(found["ticks"])
-        elif quoted_until := self._quoted_until(found):
-            yield from self._say(quoted_until, quoted=True)
-        elif found["before"]:
-            yield from self._skip(found.end())
+        yield from self._pass_prose(match.start())
+        if match["ticks"]:
+            yield from self._ticks(match["ticks"])
+        elif quoted_until := self._quoted_until(match):
+            yield from self._pass_prose(quoted_until, quoted=True)
+        elif match["before"]:
+            yield self._pass_markup(match.end())
         else:
-            yield from self._opener(found)
+            yield from self._opener(match)
 
-    def _opener(self, found: re.Match[str]) -> Iterator[Piece]:
-        begin, end = found.span()
-        if found["json"]:
+    def _opener(self, match: re.Match[str]) -> Iterator[Piece]:
+        begin, end = match.span()
+        element = match["element"] or (match["mark"] or "")[1:-1]
+        if match["json"]:
             if not self._final and self._openers.may_begin(self._text, begin):
                 raise More  # `[TO`
             yield from self._try(asked.bare, begin, begin + 1)
-        elif found["marker"]:
-            yield from self._markup(found["marker"], end)
-        elif mark := found["thinks"] or found["spoken"]:
-            self._closer, self._mode = closer_of(mark), self._thinking
-            self._native = found["thinks"] is not None
-            self._at = end if self._native else begin
-        elif found["thought"]:
-            yield from self._skip(end)
+        elif match["marker"]:
+            yield from self._mark(match["marker"], end)
+        elif match["thinks"]:
+            self._closer = closer_of(match["thinks"])
+            self._native = True
+            self._at = end
+            self._mode = self._thinking
+        elif match["spoken"]:
+            self._closer = closer_of(match["spoken"])
+            self._native = False
+            self._mode = self._thinking
+        elif match["thought"]:
+            yield self._pass_markup(end)
             self._gap = []
             yield ThoughtEnd()
-        elif (
-            name := found["element"] or (found["mark"] or "")[1:-1]
-        ) in self.judge.names:
-            prefix = found["prefix"] or ""
-            yield from self._try(
-                lambda c: self._families.own_element(c, name, prefix), end, end
-            )
-        elif found["named"]:
+        elif element in self.judge.names:
+            own_element = self._families.own_element
+            prefix = match["prefix"] or ""
+            yield from self._try(lambda c: own_element(c, element, prefix), end, end)
+        elif match["named"]:
             yield from self._try(self._families.named_element, begin, end)
-        elif mark := found["mark"]:
-            yield from self._markup(mark, end)
+        elif match["mark"]:
+            yield from self._mark(match["mark"], end)
         else:
-            yield from self._say(end, element=True)
+            yield from self._pass_prose(end, element=True)
 
-    def _markup(self, mark: str, end: int) -> Iterator[Piece]:
-        noise, spoken = (
-            mark in marks.NOISE,
-            mark == marks.OBSERVATION and not self._last,
-        )
+    def _mark(self, mark: str, end: int) -> Iterator[Piece]:
+        """A mark of calls, or one that says who speaks; it ends at `end`."""
         if mark in self._readers:
             yield from self._try(self._readers[mark], end, end)
-        elif not (noise or spoken) and marks.RESULT.search(mark):
-            self.ended = True
-        elif not (noise or spoken or marks.CLOSING.search(mark)):
-            yield from self._try(lambda c: self._families.marked(c, mark), end, end)
-        elif self._last or mark[1] in "|｜" or (noise and mark[1] != "/"):
-            yield from self._skip(end, noise=noise)
+            return
+        noise = mark in marks.NOISE
+        # Any text may hold observations; only behind a call they are results of calls.
+        is_word = mark == marks.OBSERVATION and not self._last_calls
+        if not noise and not is_word:
+            if marks.RESULT.search(mark):
+                self.ended = True
+                return
+            if not marks.CLOSING.search(mark):
+                marked = self._families.marked
+                yield from self._try(lambda c: marked(c, mark), end, end)
+                return
+        is_token = mark[1] in "|｜" or (noise and mark[1] != "/")
+        if self._last_calls or is_token:
+            yield self._pass_markup(end, noise=noise)
         else:
-            yield from self._say(end)
+            yield from self._pass_prose(end)
+
+    # -- calls ------------------------------------------------------------------------------------
+
+    def _cursor(self, at: int) -> Cursor:
+        return Cursor(self._text, at, self.judge, self._families, final=self._final)
 
     def _try(self, reader: Reader, begin: int, otherwise: int) -> Iterator[Piece]:
         """Read a call from `begin` on; where there is none, the text up to `otherwise` is prose."""
-        if self._weary():
+        if self._is_weary():
             if reader is asked.bare:
-                yield from self._say(otherwise)
-            yield from self._skip(otherwise)
+                yield from self._pass_prose(otherwise)
+            yield self._pass_markup(otherwise)
             return
-        c = Cursor(self._text, begin, self.judge, self._families, final=self._final)
-        raws = reader(c)
-        self._wasted += max(0, c.cost - (c.at - begin))
+        cursor = self._cursor(begin)
+        raws = reader(cursor)
+        self._wasted += max(0, cursor.cost - (cursor.at - begin))
         if raws is None:
-            unread = reader not in (asked.bare, asked.own) and not self._line.begun
-            end = (
-                max(otherwise, c.at) if reader in (asked.bare, asked.own) else otherwise
-            )
-            yield from self._say(end, unread=unread)
-        elif raws and self._is_in_marks(c.at):
-            yield from self._say(c.at, quoted=True)
+            unread = not self._line.has_begun
+            if reader in (asked.bare, asked.own):
+                unread = False
+                # The reader has passed over text in which no call can begin.
+                otherwise = max(otherwise, cursor.at)
+            yield from self._pass_prose(otherwise, unread=unread)
+        elif raws and self._is_in_quotation_marks(cursor.at):
+            yield from self._pass_prose(cursor.at, quoted=True)
         else:
-            yield from self._accept(raws, c.at, reader)
+            yield from self._accept(raws, cursor.at, reader)
 
     def _accept(self, raws: list[Raw], end: int, reader: Reader) -> Iterator[Piece]:
         if not raws:
             self._pair = self._pair or pair(self._text, self._at)
-            yield from self._skip(end)
+            yield self._pass_markup(end)
             return
         text = self._text[self._at : end]
-        deque(self._skip(end), maxlen=0)
+        self._pass_markup(end)  # the calls hold it
         if self._is_cut_off(raws[-1], end):
             raws[-1] = replace(raws[-1], fault=CUT_OFF)
-        calls = self._judged(raws, text, reader)
-        is_doubtful = any(isinstance(call, Doubt) for call in calls)
-        self._gap = None if is_doubtful else []
-        in_marks, self._in_marks = self._in_marks, reader is not asked.bare
-        if in_marks and reader is asked.bare and calls == self._last:
+        calls = self._judge_all(raws, text, reader)
+        self._gap = []
+        if any(isinstance(call, Doubt) for call in calls):
+            self._gap = None
+        has_marks = reader is not asked.bare
+        repeats = self._last_had_marks and not has_marks and calls == self._last_calls
+        self._last_had_marks = has_marks
+        if repeats:
             return  # models write the last call once more without its tags
-        self._last = calls
-        self._count += len(calls)
-        if self._count > _MOST_CALLS:
+        self._last_calls = calls
+        self._call_count += len(calls)
+        if self._call_count > _MOST_CALLS:
             self.ended = True
-            del calls[_MOST_CALLS - self._count :]
+            del calls[_MOST_CALLS - self._call_count :]
             calls.append(BadCall(None, _TOO_MANY, asked=True))
         yield from calls
 
     def _is_cut_off(self, raw: Raw, end: int) -> bool:
-        half = (
-            None
-            if raw.whole or not self._final
-            else _HALF_TAG.fullmatch(self._text, end)
-        )
-        return half is not None and bool(
-            self._cut or half[1] or raw.arguments in (MISSING, "", {})
-        )
+        """Whether the answer ends before the call's own end, with at most half a tag behind it."""
+        if raw.whole or not self._final:
+            return False
+        half = _HALF_TAG.fullmatch(self._text, end)
+        if half is None:
+            return False
+        return self._cut or bool(half[1]) or raw.arguments in (MISSING, "", {})
 
-    def _judged(
+    def _judge_all(
         self, raws: list[Raw], text: str, reader: Reader
     ) -> list[Call | BadCall | Doubt]:
         is_asked = reader is self._asked
         loose = reader in self._loose and not is_asked
-        if (
-            reader is asked.bare and self._gap is not None
-        ):  # it goes on from a call, or begins
-            loose = bool(self._last) and _is_loose(self._last[-1])
-        inside = _OPENING.sub("", text).rstrip()
-        inside = inside.removesuffix("```").removesuffix("</tool_call>").strip()
-        doubts = [self.judge.doubt(raw) for raw in raws]
-        if any(doubts):  # what is left over of one may belong to any of them
-            reason = next(filter(None, doubts))
-            name = next(
-                (tool.name for raw in raws if (tool := self.judge.find(raw.name))), None
-            )
+        if reader is asked.bare and self._gap is not None:
+            # JSON behind a call is as certain as that call; JSON that begins the answer is certain.
+            loose = bool(self._last_calls) and _is_loose(self._last_calls[-1])
+        source = _OPENING.sub("", text).rstrip()
+        source = source.removesuffix("```").removesuffix("</tool_call>").strip()
+        reason = next(filter(None, map(self.judge.doubt, raws)), "")
+        if reason:
+            # What is left over of one call may belong to any of them.
+            tools = map(self.judge.find, (raw.name for raw in raws))
+            name = next((tool.name for tool in tools if tool), None)
             bad = BadCall(
-                name, reason, source=inside, text=text, asked=is_asked, loose=loose
+                name, reason, source=source, text=text, asked=is_asked, loose=loose
             )
             return [Doubt(text, reason, bad)]
-        texts = [text, *("" for _ in raws[1:])]
-        return [
-            self.judge.judge(raw, source=inside, text=text, asked=is_asked, loose=loose)
-            for raw, text in zip(raws, texts, strict=True)
-        ]
+        calls: list[Call | BadCall | Doubt] = []
+        for raw in raws:
+            call = self.judge.judge(
+                raw, source=source, text=text, asked=is_asked, loose=loose
+            )
+            calls.append(call)
+            text = ""  # the first call of a block has all of it
+        return calls
 
-    def _weary(self) -> bool:
-        return self._wasted > _FREE_WASTE + _WASTE * (self._done + self._at)
+    def _is_weary(self) -> bool:
+        read_for_good = self._dropped + self._at
+        return self._wasted > _FREE_WASTE + _WASTE * read_for_good
 
     # -- quotations -------------------------------------------------------------------------------
 
-    def _quoted_until(self, found: re.Match[str]) -> int:
+    def _quoted_until(self, match: re.Match[str]) -> int:
         """Where the quotation ends that the opener stands in; 0 if it stands in none."""
-        begin, end = found.span()
+        begin, end = match.span()
         if self._line.ticks:
             closing = self._find(self._line.ticks, begin, "`\n")
-            if closing < 0:
-                self._line.ticks = ""  # a lone backtick opens nothing
-            return max(0, closing)
+            if closing >= 0:
+                return closing
+            self._line.ticks = ""  # a lone backtick opens nothing
+            return 0
         if self._line.quotes(self._text, end, final=self._final):
             return end
-        closer = "" if found["json"] else pair(self._text, begin)[1]
-        alone = closer and not found[0].endswith("=") and self._follows(closer, end)
-        return end if alone else 0
+        if match["json"] or match[0].endswith("="):
+            return 0  # only a whole tag can be quoted alone
+        closer = pair(self._text, begin)[1]
+        if closer and self._follows(closer, end):
+            return end
+        return 0
 
     def _follows(self, mark: str, at: int) -> bool:
+        """Whether a mark stands at `at`, or behind white space if it has a space before it."""
         if mark[0] == " ":
             at = _SPACE.match(self._text, at).end()  # type: ignore[union-attr]
-        mark = mark.lstrip()
+            mark = mark[1:]
         rest = self._text[at : at + len(mark)]
         if rest != mark and mark.startswith(rest) and not self._final:
             raise More
         return rest == mark
 
-    def _is_in_marks(self, end: int) -> bool:
-        """Whether the call from here to `end` stands between quotation marks, and amid words."""
+    def _is_in_quotation_marks(self, end: int) -> bool:
+        """Whether the call from the position to `end` is quoted.
+
+        Where nothing but the call stands between the marks, there have to be words beside them:
+        some models put a call that they mean into quotation marks.
+        """
         opening, closer = self._pair or pair(self._text, self._at)
-        amid_words = self._line.has_before(opening) or self._has_words
-        if amid_words and closer and self._follows(closer, end):
-            return True
-        closer = self._line.closer if self._line.has_before('"') else ""
-        return bool(closer) and self._find(closer, end, closer + "\n") >= 0
+        if closer:
+            is_amid_words = self._has_words or self._line.has_before(opening)
+            if is_amid_words and self._follows(closer, end):
+                return True
+        # A quotation may have begun earlier in the line, with words before the call. It quotes the
+        # call if it ends in this line, too.
+        closer = self._line.closer
+        if not closer or not self._line.has_before('"'):
+            return False
+        return self._find(closer, end, closer + "\n") >= 0
 
     # -- fences -----------------------------------------------------------------------------------
 
@@ -425,71 +470,78 @@ class Scanner:
         if end == len(self._text) and not self._final:
             raise More
         if self._line.ticks or len(ticks) < 3:  # three make a fence
-            yield from self._span(ticks, end)
+            yield from self._code_span(ticks, end)
             return
         if self._fence and not self._text[end : end + 1].isalnum():
-            yield from self._skip(end)  # the end of a fence that held calls
+            yield self._pass_markup(end)  # the end of a fence that held calls
             self._fence = ""
             return
-        if not self._weary():
-            c = Cursor(
-                self._text, self._at, self.judge, self._families, final=self._final
-            )
-            raws = asked.fenced(c, after_prose=self._gap is None and not self._reacts)
+        if not self._is_weary():
+            cursor = self._cursor(self._at)
+            is_after_prose = self._gap is None and not self._reacts
+            raws = asked.fenced(cursor, after_prose=is_after_prose)
             if raws:
                 self._fence = ticks
-                yield from self._accept(raws, c.at, asked.fenced)
+                yield from self._accept(raws, cursor.at, asked.fenced)
                 return
-            self._wasted += c.cost
+            self._wasted += cursor.cost
         line = _FENCE_LINE.match(self._text, end)
-        if line is None and self._text.find(ticks[0], end) < 0 and not self._final:
-            raise More(ticks[0] + "\n")
         if line is None:
-            yield from self._span(ticks, end)
+            if not self._final and self._text.find(ticks[0], end) < 0:
+                raise More(ticks[0] + "\n")
+            yield from self._code_span(ticks, end)
             return
-        yield from self._say(line.end())
-        self._fence, self._mode = ticks, self._code
+        yield from self._pass_prose(line.end())
+        self._fence = ticks
+        self._mode = self._code
 
-    def _span(self, ticks: str, end: int) -> Iterator[Piece]:
-        yield from self._say(end)
-        if self._line.ticks in ("", ticks):
-            self._line.ticks = "" if self._line.ticks else ticks
+    def _code_span(self, ticks: str, end: int) -> Iterator[Piece]:
+        """These backticks open a code span, or close one."""
+        yield from self._pass_prose(end)
+        if not self._line.ticks:
+            self._line.ticks = ticks
+        elif self._line.ticks == ticks:
+            self._line.ticks = ""
 
     def _code(self) -> Iterator[Piece]:
         """In a fence: up to the backticks that end it, everything is prose."""
-        found = marks.ends("").search(self._text, self._at)
-        if found is None:
-            yield from self._up_to(marks.ends(""))
+        fence_ends = marks.ends("")
+        match = fence_ends.search(self._text, self._at)
+        if match is None:
+            yield from self._up_to(fence_ends)
             return
-        yield from self._say(found.start())
-        end = found.end()
-        if not found["ticks"]:  # the fence was left open in a thought
-            self._fence, self._mode = "", self._prose
+        yield from self._pass_prose(match.start())
+        end = match.end()
+        if not match["ticks"]:  # the fence was left open in a thought
+            self._fence = ""
+            self._mode = self._prose
             return
         if end == len(self._text) and not self._final:
             raise More
-        after = self._text[end : end + 1]
-        alone = after in ("", "\n", "\r") or (
-            not self._line.begun and not after.isalnum()
-        )
-        if alone and found[0].startswith(self._fence):
-            self._fence, self._mode = "", self._prose
-        yield from self._say(end)
+        following = self._text[end : end + 1]
+        stands_alone = following in ("", "\n", "\r")
+        if not self._line.has_begun and not following.isalnum():
+            stands_alone = True
+        if stands_alone and match[0].startswith(self._fence):
+            self._fence = ""
+            self._mode = self._prose
+        yield from self._pass_prose(end)
 
     # -- reasoning --------------------------------------------------------------------------------
 
     def _thinking(self) -> Iterator[Piece]:
         """In a thought; or in an element of thoughts that a prompt may have asked for: prose."""
-        native = self._native
-        found = marks.ends(self._closer).search(self._text, self._at)
-        if found is None:
-            yield from self._up_to(marks.ends(self._closer), thought=native)
+        thought_ends = marks.ends(self._closer)
+        match = thought_ends.search(self._text, self._at)
+        if match is None:
+            yield from self._up_to(thought_ends, thought=self._native)
             return
         self._mode = self._prose
-        if native and found.start() > self._at:
-            yield Thought(self._text[self._at : found.start()])
         self._closer = ""
-        if native:
-            self._at = found.start()
-            deque(self._skip(found.end()), maxlen=0)  # it belongs to the thought
-        yield from self._say(found.end(), quoted=True)
+        if not self._native:
+            yield from self._pass_prose(match.end(), quoted=True)
+            return
+        if match.start() > self._at:
+            yield Thought(self._text[self._at : match.start()])
+        self._at = match.start()
+        self._pass_markup(match.end())  # it belongs to the thought
