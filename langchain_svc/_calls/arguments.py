@@ -71,7 +71,7 @@ class ArgumentStream:
         """The next piece of the text."""
         if self._brackets.closed:
             return []
-        size = self._brackets.feed(text)
+        size = self._brackets.follow(text)
         piece = text if size is None else text[: size - self._size]
         self._size += len(piece)
         self._written.append(piece)

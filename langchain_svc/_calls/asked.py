@@ -28,7 +28,7 @@ def own(c: Cursor) -> list[Raw] | None:
     """`<tool_call>{"name": …, "arguments": …}</tool_call>`, or whatever stands in these tags."""
     space(c)
     begin = c.at
-    if c.take("</tool_call>"):
+    if c.accept("</tool_call>"):
         return [Raw(None, fault="the block is empty", whole=True)]
     raws = inside(c, tagged=True)
     if raws:
@@ -69,7 +69,7 @@ def inside(c: Cursor, *, tagged: bool) -> list[Raw] | None:
     raws = bare(c, tagged=tagged) if char in ("{", "[") else c.families.inside(c)
     if fence:
         c.space()
-        c.take("```")
+        c.accept("```")
     return raws
 
 
@@ -87,7 +87,7 @@ def close(c: Cursor, raws: list[Raw], word: str, *, demanded: bool) -> None:
     if c.char() in ("<", "[", "✿"):
         closing = c.match(CALL_MARK, 80)
         if (closing and CLOSING.search(closing[0])) or (
-            not closing and c.take(f"</{word}>")
+            not closing and c.accept(f"</{word}>")
         ):
             return
     c.at = begin

@@ -1,8 +1,8 @@
-"""A position in a text that may go on: what the readers of all formats read with.
+"""A position in a text that may go on: all readers of calls move it forward.
 
-A reader is an ordinary function. Where the text so far does not tell what comes next, the cursor
-raises `More`, and the reader is run again when more has come. So nothing is decided by where a text
-was cut, and a stream gives what the whole text gives.
+A reader is an ordinary function. Where the text so far does not show what comes next, the cursor
+raises `More`, and the scanner runs the reader again when more has come. So nothing depends on where
+a text was cut, and a stream gives the same calls as the whole text.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ import re
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from types import MappingProxyType
-from typing import Any
+from typing import NoReturn
 
 from .._json import JsonValue, attempt_json, once
 from .calls import CUT_OFF, MISSING, Raw
@@ -27,13 +27,13 @@ _TOP = re.compile(r"[\"'{}\[\](),]")
 
 
 class Brackets:
-    """Follows strings and nesting of JSON or Python; a missing quote misleads it."""
+    """Follows strings and brackets of JSON or Python; a missing quote misleads it."""
 
     def __init__(self) -> None:
         self._closers: list[str] = []
         self._quote = ""
         self._escaped = False
-        self._fed = 0
+        self._length = 0  # characters that were followed
         self.closed = False
 
     @property
@@ -41,28 +41,34 @@ class Brackets:
         """What closes the string that is open, and what closes the brackets."""
         return self._quote, "".join(reversed(self._closers))
 
-    def feed(self, text: str, start: int = 0, end: int | None = None) -> int | None:
-        """The number of characters from the first one fed to the closing bracket, if it is here."""
-        at, end = start, len(text) if end is None else end
+    def follow(self, text: str, start: int = 0, end: int | None = None) -> int | None:
+        """The number of characters from the very first to the closing bracket, if it is here."""
+        at = start
+        if end is None:
+            end = len(text)
         while not self.closed and at < end:
             if self._escaped:
-                self._escaped, at = False, at + 1
+                self._escaped = False
+                at += 1
                 continue
-            found = (_IN_STRING[self._quote] if self._quote else _MARK).search(
-                text, at, end
-            )
-            at = found.end() if found else end
-            if found:
-                self._pass(found[0])
-        self._fed += at - start
-        return self._fed if self.closed else None
+            marks = _IN_STRING[self._quote] if self._quote else _MARK
+            match = marks.search(text, at, end)
+            if match is None:
+                at = end
+            else:
+                at = match.end()
+                self._pass(match[0])
+        self._length += at - start
+        return self._length if self.closed else None
 
     def _pass(self, mark: str) -> None:
         if mark == "\\":
             self._escaped = True
             return
-        if mark in _IN_STRING:
-            self._quote = "" if self._quote else mark
+        if self._quote:
+            self._quote = ""
+        elif mark in _IN_STRING:
+            self._quote = mark
         elif mark in _OPENERS:
             self._closers.append(_OPENERS[mark])
         else:
@@ -72,21 +78,27 @@ class Brackets:
 
 def bracket_end(text: str, start: int) -> int | None:
     """The index after what closes the bracket or quote at `start`; None while it is open."""
-    length = Brackets().feed(text, start)
-    return None if length is None else start + length
+    length = Brackets().follow(text, start)
+    if length is None:
+        return None
+    return start + length
 
 
 def split_commas(text: str) -> list[str]:
     """The parts between the commas of a text that stand in no bracket and in no string."""
-    parts, begin, at = [], 0, 0
-    while found := _TOP.search(text, at):
-        mark, at = found[0], found.end()
+    parts: list[str] = []
+    begin = 0
+    at = 0
+    while match := _TOP.search(text, at):
+        mark = match[0]
+        at = match.end()
         if mark == ",":
-            parts.append(text[begin : found.start()])
+            parts.append(text[begin : match.start()])
             begin = at
         elif mark in _OPENERS or mark in _IN_STRING:
-            at = bracket_end(text, found.start()) or len(text)
-    return [part.strip() for part in [*parts, text[begin:]] if part.strip()]
+            at = bracket_end(text, match.start()) or len(text)
+    parts.append(text[begin:])
+    return [part.strip() for part in parts if part.strip()]
 
 
 # -- waiting --------------------------------------------------------------------------------------
@@ -96,9 +108,9 @@ _EARNED = 2  # for each character that arrives
 
 
 class More(Exception):  # noqa: N818 - no error, but a question
-    """What stands here cannot be told yet: not before one of the characters of `need` has come.
+    """More text is needed to say what stands here: up to one of the characters of `need`.
 
-    A value whose end is waited for begins at `brackets`.
+    `brackets` is where a value begins of which the end has not come.
     """
 
     def __init__(self, need: str = "", brackets: int | None = None) -> None:
@@ -110,8 +122,8 @@ class More(Exception):  # noqa: N818 - no error, but a question
 class Pending:
     """Decides for each piece of text whether to look again.
 
-    A look reads all that is held. So that the cost stays linear, what arrives earns credit for it;
-    short texts are free, and so is the look when a value's last bracket has come.
+    A look reads the whole buffer. So that the cost stays linear, the text that arrives earns credit
+    for it. Short texts are free, and so is the look when a value's last bracket has come.
     """
 
     def __init__(self) -> None:
@@ -120,24 +132,28 @@ class Pending:
         self._brackets: Brackets | None = None
 
     def wait_for(self, text: str, more: More) -> None:
-        """Wait for what `more` asks about `text`."""
-        self._need, self._brackets = more.need, None
+        """Wait for the characters that `more` needs behind `text`."""
+        self._need = more.need
+        self._brackets = None
         if more.brackets is not None and len(text) - more.brackets > _FREE:
             brackets = Brackets()
-            brackets.feed(text, more.brackets)
-            self._brackets = None if brackets.closed else brackets
+            brackets.follow(text, more.brackets)
+            if not brackets.closed:
+                self._brackets = brackets
 
     def is_due(self, piece: str, size: int) -> bool:
         """Whether, with this piece, the text of now `size` characters should be looked at."""
         self._credit += _EARNED * len(piece)
-        if self._brackets is not None and self._brackets.feed(piece) is not None:
+        if self._brackets is not None and self._brackets.follow(piece) is not None:
             self._brackets = None
             return True
         if self._need and not any(char in piece for char in self._need):
             return False
-        if size > _FREE and self._credit < size:
+        if size <= _FREE:
+            return True
+        if self._credit < size:
             return False
-        self._credit -= size * (size > _FREE)
+        self._credit -= size
         return True
 
 
@@ -146,18 +162,14 @@ class Pending:
 
 @dataclass(frozen=True)
 class Json:
-    """A JSON value in a text, or MISSING; `fault` says why it may not be used.
+    """A JSON value in a text, or MISSING."""
 
-    `cost` is how many characters were looked at; `whole` says whether its last bracket came, and
-    `repaired` whether it is no JSON as it stands.
-    """
-
-    value: Any
+    value: object
     end: int
-    cost: int
-    fault: str = ""
-    whole: bool = False
-    repaired: bool = False
+    cost: int  # how many characters were looked at
+    fault: str = ""  # why it may not be used
+    whole: bool = False  # its last bracket came
+    repaired: bool = False  # it is no JSON as it stands
 
 
 # Where broken JSON may end: no call goes on after these, save in a string.
@@ -168,11 +180,14 @@ _SIGN = re.compile(
 # A sign that the next call begins, whatever was left open before.
 _NEXT = re.compile(r"<tool_call>\s*[{\[]|\n[ \t]*```json\s*[{\[]")
 _NEXT_LINE = re.compile(r"\n[ \t]*(?=\{\s*[\"']?(?:name|tool|function|action)\b)")
-_MAX_SIGNS, _LONGEST_SIGN, _WINDOW, _PART = 4, 60, 256, 4096
+_MAX_SIGNS = 4
+_LONGEST_SIGN = 60
+_WINDOW = 256
+_PART = 4096
 _OPEN_STRING = "Unterminated string"
 
 
-def _refuse(name: str) -> Any:
+def _refuse(name: str) -> NoReturn:
     raise ValueError(name)
 
 
@@ -183,82 +198,123 @@ _DECODER = json.JSONDecoder(
 
 
 def json_at(text: str, begin: int, *, final: bool, lines: bool) -> Json:
-    """The value that begins at `begin`; raises More.
+    """The value that begins at `begin`.
 
-    Of broken JSON the places where it may end are tried from left to right: signs that a call is
-    over, and the bracket that seems to close it. One is accepted if nothing but closing brackets
-    are missing before it. With `lines`, a line that begins another call ends what was left open.
+    Broken JSON may end at a sign that a call is over, or at the bracket that seems to close it.
+    These places are tried from left to right, and the first one is right before which nothing but
+    closing brackets is missing. With `lines`, a line that begins another call ends the value, too.
+
+    Raises:
+        More: The value may go on.
     """
     size = _PART  # in parts, since an error of the decoder counts the lines before it
     while True:
         part = text[begin : begin + size]
+        is_all = begin + size >= len(text)
         try:
             value, end = _DECODER.raw_decode(part)
         except (ValueError, RecursionError) as error:
-            is_open = isinstance(error, json.JSONDecodeError) and (
-                error.msg.startswith(_OPEN_STRING)
-                or error.pos > len(part) - 8  # `\u00e`, `fals`
-            )
-            if is_open and begin + size >= len(text) and not final:
+            if not _is_open(error, part):
+                return _broken_json(text, begin, final=final, lines=lines)
+            if is_all and not final:
                 raise More("}]", begin) from None
-            if not is_open or begin + size >= len(text):
+            if is_all:
                 return _broken_json(text, begin, final=final, lines=lines)
             size *= 4
         else:
             return Json(value, begin + end, end, whole=True)
 
 
+def _is_open(error: Exception, part: str) -> bool:
+    """Whether the decoder may have failed because the text ends too early."""
+    if not isinstance(error, json.JSONDecodeError):
+        return False
+    is_near_end = error.pos > len(part) - 8  # `\u00e`, `fals`
+    return is_near_end or error.msg.startswith(_OPEN_STRING)
+
+
+@dataclass(frozen=True, order=True)
+class _End:
+    """Where a value of broken JSON may end."""
+
+    at: int
+    closed: bool  # by its own bracket
+    must: bool  # it ends nowhere behind this place
+
+
 def _broken_json(text: str, begin: int, *, final: bool, lines: bool) -> Json:
-    cost, end, must_end = 0, begin, False
-    for end, closing, last in _ends(text, begin):
-        must_end = last
-        tried = attempt_json(text[begin:end], 0)
-        cost += tried.cost + end - begin
-        found = tried.value
-        if found and (found.complete or not (closing or found.cut_in_value)):
-            return _repaired(found, begin + found.end, cost, found.spare)
+    cost = 0
+    last: _End | None = None
+    for last in _ends(text, begin):
+        attempt = attempt_json(text[begin : last.at], 0)
+        cost += attempt.cost + last.at - begin
+        value = attempt.value
+        # A sign may stand in a string; so nothing may be missing before it but brackets.
+        if value and (value.complete or not (last.closed or value.cut_in_value)):
+            return _repaired(value, begin, cost, value.spare)
+    must_end = last is not None and last.must
     if not must_end and not final:
         raise More("}])>`:", begin)
-    end = end if must_end else len(text)
+    end = last.at if last and must_end else len(text)
+    return _cut_json(text, begin, end, cost, lines=lines)
+
+
+def _cut_json(text: str, begin: int, end: int, cost: int, *, lines: bool) -> Json:
+    """The value that was left open; `end` is the last place where it can end."""
     cost += end - begin
-    line = _NEXT_LINE.search(text, begin, end) if lines else None
-    end = line.start() if line else end
-    tried = attempt_json(text[begin:end], 0)
-    cost += tried.cost
-    found = tried.value
-    if found is None:
+    next_call = _NEXT_LINE.search(text, begin, end) if lines else None
+    if next_call:
+        end = next_call.start()
+    attempt = attempt_json(text[begin:end], 0)
+    cost += attempt.cost
+    value = attempt.value
+    if value is None:
         return Json(MISSING, begin, cost)
-    if found.cut_in_value and not found.complete:
-        return Json(found.value, end, cost, CUT_OFF)
-    fault = CUT_OFF if line else found.spare
-    return _repaired(found, begin + found.end, cost, fault)
+    if value.cut_in_value and not value.complete:
+        return Json(value.value, end, cost, CUT_OFF)
+    fault = CUT_OFF if next_call else value.spare
+    return _repaired(value, begin, cost, fault)
 
 
-def _repaired(value: JsonValue, end: int, cost: int, fault: str) -> Json:
-    return Json(value.value, end, cost, fault, value.complete, repaired=True)
+def _repaired(value: JsonValue, begin: int, cost: int, fault: str) -> Json:
+    return Json(
+        value.value, begin + value.end, cost, fault, value.complete, repaired=True
+    )
 
 
-def _ends(text: str, begin: int) -> Iterator[tuple[int, bool, bool]]:
-    """Where the value may end; whether its closing bracket is there; whether it must end there.
+def _ends(text: str, begin: int) -> Iterator[_End]:
+    """The places where the value may end.
 
-    No farther than they are asked for, so that a text full of openers costs what its length does.
+    They are searched no farther than the caller goes on, so that a text full of openers costs what
+    its length does.
     """
-    brackets, at, size, count, over = Brackets(), begin, _WINDOW, 0, False
-    while at < len(text) and not over:
-        end, size = min(len(text), at + size), 2 * size
-        places = []
-        for sign in _SIGN.finditer(text, at, end + _LONGEST_SIGN):
-            if sign.start() >= end or over:
+    brackets = Brackets()
+    size = _WINDOW
+    at = begin
+    signs = 0
+    must = False
+    while at < len(text) and not must:
+        window_end = min(len(text), at + size)
+        size *= 2
+        places: list[_End] = []
+        limit = window_end
+        for sign in _SIGN.finditer(text, at, window_end + _LONGEST_SIGN):
+            if must or sign.start() >= window_end:
                 break
-            count += 1  # every one tried costs a reading of all that stands before it
-            over = count == _MAX_SIGNS or _NEXT.match(text, sign.start()) is not None
-            places.append((sign.start(), False, over))
-        limit = places[-1][0] if over else end
-        length = None if brackets.closed else brackets.feed(text, at, limit)
-        yield from sorted(
-            [*places, *([(begin + length, True, over)] if length else [])]
-        )
-        at = end
+            signs += (
+                1  # each that is tried costs a reading of all that stands before it
+            )
+            must = signs == _MAX_SIGNS or _NEXT.match(text, sign.start()) is not None
+            places.append(_End(sign.start(), closed=False, must=must))
+        if must:
+            limit = places[-1].at
+        length = None
+        if not brackets.closed:
+            length = brackets.follow(text, at, limit)
+        if length:
+            places.append(_End(begin + length, closed=True, must=must))
+        yield from sorted(places)
+        at = window_end
 
 
 # -- the cursor -----------------------------------------------------------------------------------
@@ -293,8 +349,9 @@ class Cursor:
 
     def skip(self, pattern: re.Pattern[str]) -> None:
         """Pass over what the pattern matches here, which may be nothing."""
-        found = pattern.match(self.text, self.at)
-        self.at = found.end() if found else self.at
+        match = pattern.match(self.text, self.at)
+        if match:
+            self.at = match.end()
 
     def char(self) -> str:
         """The character here; "" at the end."""
@@ -311,15 +368,15 @@ class Cursor:
             raise More
         return False
 
-    def take(self, *literals: str) -> bool:
-        """Pass over the literal that stands here, if one does."""
-        found = self.sees(*literals)
-        if found:
-            self.at += max(len(x) for x in literals if self.text.startswith(x, self.at))
-        return found
+    def accept(self, *literals: str) -> bool:
+        """Pass over the longest of the literals that stands here, if one does."""
+        if not self.sees(*literals):
+            return False
+        self.at += max(len(x) for x in literals if self.text.startswith(x, self.at))
+        return True
 
     def word(self) -> str:
-        """The name that stands here; it is not waited for if no offered name begins so."""
+        """The name that stands here; more text is needed only where an offered name begins so."""
         begin = self.at
         self.skip(_WORD)
         word = self.text[begin : self.at]
@@ -330,9 +387,9 @@ class Cursor:
     def match(
         self, pattern: re.Pattern[str], limit: int = 300, *, peek: bool = False
     ) -> re.Match[str] | None:
-        """Pass over what the pattern matches here; it is waited for until `limit` characters came.
+        """Pass over what the pattern matches here; `limit` characters are enough for it.
 
-        It must end with a character of its own, so that a match cannot grow. `peek`: stay here.
+        The pattern must end with a character of its own, so that a match cannot grow. `peek`: stay.
         """
         match = pattern.match(self.text, self.at, self.at + limit)
         if match is None and not self.final and len(self.text) - self.at < limit:
@@ -344,15 +401,21 @@ class Cursor:
     def until(
         self, *patterns: re.Pattern[str], need: str = ">"
     ) -> tuple[str, re.Match[str] | None]:
-        """The text up to the first pattern that is found, and its match; else to the very end."""
-        begin, found = self.at, None
+        """The text up to the first pattern that occurs, and its match; else all of the text."""
+        begin = self.at
+        match: re.Match[str] | None = None
         for pattern in patterns:
-            found = found or pattern.search(self.text, begin)
-            if not self.final and (found is None or found.end() == len(self.text)):
+            match = match or pattern.search(self.text, begin)
+            if not self.final and (match is None or match.end() == len(self.text)):
                 raise More(need)
-        self.at = found.end() if found else len(self.text)
+        if match is None:
+            self.at = len(self.text)
+            end = self.at
+        else:
+            self.at = match.end()
+            end = match.start()
         self.cost += self.at - begin
-        return self.text[begin : found.start() if found else self.at], found
+        return self.text[begin:end], match
 
     def bracketed(self) -> tuple[str, bool]:
         """The text from the bracket here to the one that closes it, and whether that came."""
@@ -360,16 +423,18 @@ class Cursor:
         end = bracket_end(self.text, begin)
         if end is None and not self.final:
             raise More(")]}", begin)
-        self.at = len(self.text) if end is None else end
+        self.at = end or len(self.text)
         self.cost += self.at - begin
         return self.text[begin : self.at], end is not None
 
     def json(self, *, lines: bool = False) -> Json | None:
         """Pass over the JSON value that begins here, broken as it may be; None if there is none."""
-        found = json_at(self.text, self.at, final=self.final, lines=lines)
-        self.at = found.end
-        self.cost += found.cost
-        return None if found.value is MISSING else found
+        result = json_at(self.text, self.at, final=self.final, lines=lines)
+        self.at = result.end
+        self.cost += result.cost
+        if result.value is MISSING:
+            return None
+        return result
 
 
 # -- the forms of other families ------------------------------------------------------------------

@@ -192,7 +192,7 @@ def _is_list(tool: Tool | None, key: str) -> bool:
 
 def _ends(c: Cursor, closing: str) -> bool:
     if closing:
-        return c.take(closing)
+        return c.accept(closing)
     return c.sees("</") and c.match(_END, 200) is not None
 
 
@@ -232,7 +232,7 @@ def with_json(c: Cursor, name: str, *, loose: bool = False) -> Raw:
     json = c.json() if c.char() in ("{", "[") else None
     if fence:
         c.space()
-        c.take("```")
+        c.accept("```")
     if json is None:
         return Raw(name, fault="unreadable arguments")
     return Raw(

@@ -37,7 +37,7 @@ def headed(c: Cursor, *, offered: bool = True) -> list[Raw] | None:
     bracketed = "(" in c.text[begin : c.at]
     raw = with_json(c, name)
     c.space()
-    c.take("```", *([")"] if bracketed else []))
+    c.accept("```", *([")"] if bracketed else []))
     return [raw]
 
 
@@ -77,7 +77,7 @@ def unmarked(c: Cursor) -> list[Raw] | None:
     begin = c.at
     if not c.final and f" {c.text[begin:]}" in _FILLER_BEGINS:
         raise More
-    c.take("print(")
+    c.accept("print(")
     if not c.judge.find(c.word()):
         return None
     c.at = begin

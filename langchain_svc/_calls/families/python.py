@@ -19,7 +19,7 @@ def python_list(c: Cursor) -> list[Raw] | None:
     c.at += 1
     found = python_calls(c, listed=True)
     c.skip(_BETWEEN)
-    return found if found and (c.take("]") or not c.char()) else None
+    return found if found and (c.accept("]") or not c.char()) else None
 
 
 def python_calls(c: Cursor, *, listed: bool = False) -> list[Raw] | None:
@@ -28,7 +28,7 @@ def python_calls(c: Cursor, *, listed: bool = False) -> list[Raw] | None:
     while True:
         begin = c.at
         c.skip(_BETWEEN)
-        printed = c.take("print(")
+        printed = c.accept("print(")
         name = c.word()
         offered = c.judge.find(name) or (listed and found)
         text, closed = c.bracketed() if offered and c.char() == "(" else ("", False)
@@ -44,7 +44,7 @@ def python_calls(c: Cursor, *, listed: bool = False) -> list[Raw] | None:
         fault = "" if closed else CUT_OFF
         found.append(Raw(name, arguments, fault, whole=closed, spare=spare))
         if printed:
-            c.take(")")
+            c.accept(")")
 
 
 def _keywords(
