@@ -57,7 +57,7 @@ def _unread(c: Cursor, begin: int) -> list[Raw] | None:
     if not text.strip() and end is None:
         return [Raw(None, fault=CUT_OFF)]
     c.at = begin
-    return [Raw(name, spare=fault)] if name else None
+    return [Raw(name, leftover=fault)] if name else None
 
 
 def inside(c: Cursor, *, tagged: bool) -> list[Raw] | None:

@@ -1,8 +1,8 @@
-"""The tools on offer, and what a value or a text that was written as a call comes to.
+"""The tools on offer, and whether something written as a call can be read as one of theirs.
 
-A call is readable if it has a name and its arguments are a JSON object. They are coerced where the
-tool's schema makes the intent plain, and else stay as they were written: the tool says what is
-wrong. Syntax is repaired, values are never made up.
+A call is readable if it has a name and its arguments are a JSON object. The judge coerces them
+where the tool's schema makes the intent plain. Otherwise they stay as the model wrote them, and the
+tool says what is wrong. Syntax is repaired; values are never made up.
 """
 
 from __future__ import annotations
@@ -10,7 +10,6 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Mapping, Sequence
-from contextlib import suppress
 from typing import Any
 
 from .._json import (
@@ -64,9 +63,8 @@ class Judge:
 
     def named_in(self, text: str) -> str | None:
         """The offered name that stands in a text as a word; None if none does."""
-        return next(
-            (name for name in re.findall(r"[\w.-]+", text) if self.find(name)), None
-        )
+        words: list[str] = re.findall(r"[\w.-]+", text)
+        return next(filter(self.find, words), None)
 
     def meant_in(self, text: str) -> str | None:
         """The tool that a text may call in a form that nobody knows; None if there is none.
@@ -74,21 +72,23 @@ class Judge:
         Its name stands nearly alone between two marks or line ends, and behind it one of its
         parameters as a key.
         """
-        last: dict[str, int] = {}
+        last_keys: dict[str, int] = {}
         for match in _NAME_LIKE.finditer(text):
             tool = self.find(match[0])
             if tool is None or not _stands_alone(text, match):
                 continue
-            if tool.name not in last:
-                last[tool.name] = _last_key(text, tool)
-            if last[tool.name] > match.end():
+            if tool.name not in last_keys:
+                last_keys[tool.name] = _last_key(text, tool)
+            if last_keys[tool.name] > match.end():
                 return tool.name
         return None
 
     def find(self, name: object) -> Tool | None:
         """The tool that `name` means; models put spaces, quotes and namespaces around names."""
-        if not isinstance(name, str) or name in self._tools:
-            return self._tools.get(name) if isinstance(name, str) else None
+        if not isinstance(name, str):
+            return None
+        if name in self._tools:
+            return self._tools[name]
         bare = name.strip(_EDGES).removesuffix(_CALLED)
         for space in _NAMESPACES:
             bare = bare.removeprefix(space)
@@ -117,31 +117,53 @@ class Judge:
         """
         if raw.fault:
             return ""
+        if raw.leftover:
+            return raw.leftover
         tool = self.find(raw.name)
-        if raw.spare or not (raw.repaired and tool and isinstance(raw.arguments, dict)):
-            return raw.spare
-        return _strange_key(raw.arguments, tool)
+        if raw.repaired and tool and isinstance(raw.arguments, dict):
+            return _strange_key(raw.arguments, tool)
+        return ""
 
-    def judge(self, raw: Raw, **written: Any) -> Call | BadCall:
-        """The call, or what makes it unreadable; `written` says how it was written."""
+    def judge(
+        self,
+        raw: Raw,
+        *,
+        source: str = "",
+        text: str = "",
+        asked: bool = False,
+        loose: bool = False,
+    ) -> Call | BadCall:
+        """The call, or what makes it unreadable; the keywords say how it was written."""
         tool = self.find(raw.name) or Tool(raw.name or "", {})
-        fault = raw.fault or ("" if tool.name else "the call has no name")
-        try:
-            if not fault:
-                given = _arguments(raw, tool)
-                problems = ""
-                try:
-                    given = fit_schema(given, tool.schema)[0]
-                except SchemaMismatch as mismatch:  # they stay as they are
-                    problems = "; ".join(mismatch.problems) or "arguments do not fit"
-                if has_surrogates(arguments_json(given)):
-                    given = whole_characters(given)
-                return Call(tool.name, given, problems, **written)
-        except SchemaMismatch as mismatch:
-            fault = "; ".join(mismatch.problems)
-        except ValueError as error:
-            fault = f"the arguments are not JSON: {error}"
-        return BadCall(tool.name or None, fault, fault == CUT_OFF, **written)
+        fault = raw.fault
+        if not fault and not tool.name:
+            fault = "the call has no name"
+        if not fault:
+            try:
+                arguments, problems = _fitted_arguments(raw, tool)
+            except SchemaMismatch as mismatch:
+                fault = "; ".join(mismatch.problems)
+            except ValueError as error:
+                fault = f"the arguments are not JSON: {error}"
+            else:
+                return Call(
+                    tool.name,
+                    arguments,
+                    problems,
+                    source=source,
+                    text=text,
+                    asked=asked,
+                    loose=loose,
+                )
+        return BadCall(
+            tool.name or None,
+            fault,
+            fault == CUT_OFF,
+            source=source,
+            text=text,
+            asked=asked,
+            loose=loose,
+        )
 
 
 # -- calls in a form that nobody knows ------------------------------------------------------------
@@ -161,7 +183,7 @@ def _stands_alone(text: str, name: re.Match[str]) -> bool:
 
 
 def _last_key(text: str, tool: Tool) -> int:
-    """Where the last parameter of a tool stands as a key; -1 if none does."""
+    """Where the last key stands that is a parameter of the tool; -1 if none does."""
     names = "|".join(map(re.escape, tool.properties or ARGUMENT_KEYS))
     # A key has a mark of its own on one side: city=, "city", <city>, : city.
     key = re.compile(
@@ -180,75 +202,119 @@ def arguments_json(arguments: Mapping[str, Any]) -> str:
 # -- arguments ------------------------------------------------------------------------------------
 
 
+def _fitted_arguments(raw: Raw, tool: Tool) -> tuple[dict[str, Any], str]:
+    """The arguments, and what is wrong with them by the tool's schema."""
+    arguments = _arguments(raw, tool)
+    problems = ""
+    try:
+        arguments = fit_schema(arguments, tool.schema)[0]
+    except SchemaMismatch as mismatch:  # they stay as they are
+        problems = "; ".join(mismatch.problems) or "arguments do not fit"
+    if has_surrogates(arguments_json(arguments)):
+        arguments = whole_characters(arguments)
+    return arguments, problems
+
+
 def _arguments(raw: Raw, tool: Tool) -> dict[str, Any]:
-    given = raw.arguments
-    if raw.texts and isinstance(given, dict):
-        return {key: _typed_field(text, key, tool) for key, text in given.items()}
-    for _ in range(2):  # how many times over they may be encoded as JSON
-        given = _decoded(given.strip(), tool, raw) if isinstance(given, str) else given
-    if given is MISSING or given is None or given == []:
+    arguments = raw.arguments
+    if raw.texts and isinstance(arguments, dict):
+        return {key: _typed_field(text, key, tool) for key, text in arguments.items()}
+    # Some models encode them as JSON twice.
+    for _ in range(2):
+        if isinstance(arguments, str):
+            arguments = _decoded(arguments.strip(), tool, raw)
+    if isinstance(arguments, dict):
+        return arguments
+    if arguments is MISSING or arguments is None or arguments == []:
         return {}
-    return given if isinstance(given, dict) else _no_object(given)
+    raise _no_object(arguments)
 
 
 def _strange_key(arguments: Mapping[str, Any], tool: Tool) -> str:
-    strange = [key for key in arguments if key not in tool.properties]
-    if tool.properties and strange:
-        return f"{strange[0][:40]!r} is no parameter of {tool.name}"
+    """What is wrong if a key is no parameter of the tool."""
+    for key in arguments if tool.properties else ():
+        if key not in tool.properties:
+            return f"{key[:40]!r} is no parameter of {tool.name}"
     return ""
 
 
-def _typed_field(text: Any, key: str, tool: Tool) -> Any:
+def _typed_field(text: object, key: str, tool: Tool) -> object:
     """A parameter's value; a list is one that was written several times."""
     schema = tool.properties.get(key)
-    if isinstance(text, list):
-        items = schema.get("items") if isinstance(schema, Mapping) else None
-        return [_branch(item, items, tool.parameters) for item in text]
-    return _typed(text, schema, tool.parameters)
+    if not isinstance(text, list):
+        return _typed(text, schema, tool.parameters)
+    items = schema.get("items") if isinstance(schema, Mapping) else None
+    return [_branch(item, items, tool.parameters) for item in text]
 
 
-def _no_object(given: Any) -> Any:
-    text = repr(given)
-    text = text if len(text) <= 40 else f"{text[:37]}..."  # enough to recognise it
-    raise SchemaMismatch([f"the arguments are not an object but {text}"])
+def _no_object(arguments: object) -> SchemaMismatch:
+    text = repr(arguments)
+    if len(text) > 40:  # enough to recognise it
+        text = f"{text[:37]}..."
+    return SchemaMismatch([f"the arguments are not an object but {text}"])
 
 
-def _decoded(text: str, tool: Tool, raw: Raw) -> Any:
+def _decoded(text: str, tool: Tool, raw: Raw) -> object:
     """Arguments that were encoded as a string, or the one text that a tool wants."""
     if not text:
         return {}
-    found = read_json(text) if text[0] in "{[\"“'" else None
-    if found is not None and found.cut_in_value:
-        raise SchemaMismatch([CUT_OFF])
-    if found is not None and found.repairs:  # a backslash too few may be anywhere
-        raise SchemaMismatch(["the arguments are a text that is not JSON"])
-    if found is not None and isinstance(found.value, (dict, list, str)):
-        return found.value
-    wanted = list(tool.parameters.get("required") or tool.properties)
-    only = tool.properties.get(wanted[0]) if len(wanted) == 1 else None
-    kind = only.get("type", "string") if isinstance(only, Mapping) else ()
-    return {wanted[0]: text} if raw.loose and "string" in kind else _no_object(text)
+    if text[0] in "{[\"“'":
+        parsed = read_json(text)
+        if parsed is not None and parsed.cut_in_value:
+            raise SchemaMismatch([CUT_OFF])
+        if parsed is not None and parsed.repairs:  # a backslash too few may be anywhere
+            raise SchemaMismatch(["the arguments are a text that is not JSON"])
+        if parsed is not None and isinstance(parsed.value, (dict, list, str)):
+            return parsed.value
+    key = _only_text_parameter(tool) if raw.loose else None
+    if key is not None:
+        return {key: text}
+    raise _no_object(text)
 
 
-def _typed(text: Any, schema: Any, root: Mapping[str, Any]) -> Any:
-    """A value of a format that knows only text, as its schema in that of the tool wants it."""
+def _only_text_parameter(tool: Tool) -> str | None:
+    """The one parameter that a tool requires, or has at all, if it may be a text."""
+    keys = list(tool.parameters.get("required") or tool.properties)
+    if len(keys) != 1:
+        return None
+    schema = tool.properties.get(keys[0])
+    if not isinstance(schema, Mapping) or "string" not in schema.get("type", "string"):
+        return None
+    return str(keys[0])
+
+
+def _typed(text: object, schema: object, root: Mapping[str, Any]) -> object:
+    """A value of a format that knows only text, in the type that the tool's schema wants."""
     if not isinstance(text, str) or not isinstance(schema, Mapping):
         return text
     source = text.strip()
     if not source or source[0] == "<":
         return _tree(text, schema, root)
-    listed = (
-        source[0] not in "{["
-    )  # a list makes a value of its own of a bare word or number
-    source = f"[{source}]" if listed else source
-    found = read_json(source)
-    items = [found.value] if found and not listed else found.value if found else []
-    whole = found and found.complete and found.end == len(source) and len(items) == 1
-    if whole and not isinstance(items[0], str):
-        rooted = {key: root[key] for key in ("$defs", "definitions") if key in root}
-        with suppress(SchemaMismatch):
-            return fit_schema(items[0], {**rooted, **schema}, coerce=False)[0]
-    return text
+    value = _json_in(source)
+    # What is no JSON, or is a string of JSON, is meant as the text that it is.
+    if value is MISSING or isinstance(value, str):
+        return text
+    definitions = {key: root[key] for key in ("$defs", "definitions") if key in root}
+    try:
+        return fit_schema(value, {**definitions, **schema}, coerce=False)[0]
+    except SchemaMismatch:
+        return text
+
+
+def _json_in(source: str) -> object:
+    """The one value of JSON that is the whole text; MISSING if it is none."""
+    is_container = source[0] in "{["
+    if not is_container:
+        # A bare word or number is a value only within a list.
+        source = f"[{source}]"
+    parsed = read_json(source)
+    if parsed is None or not parsed.complete or parsed.end != len(source):
+        return MISSING
+    if is_container:
+        return parsed.value
+    if len(parsed.value) != 1:
+        return MISSING
+    return parsed.value[0]
 
 
 _BRANCH = re.compile(
@@ -256,28 +322,32 @@ _BRANCH = re.compile(
 )
 
 
-def _tree(text: str, schema: Mapping[str, Any], root: Mapping[str, Any]) -> Any:
+def _tree(text: str, schema: Mapping[str, Any], root: Mapping[str, Any]) -> object:
     """Elements where a list or an object is wanted: `<item>` for each item, or one for each key."""
     kind = schema.get("type")
     if kind not in ("array", "object"):
         return text
-    found, at = list[tuple[str, str]](), 0
+    branches: list[tuple[str, str]] = []
+    at = 0
     while branch := _BRANCH.match(text, at):
-        found.append((branch["tag"], branch["inside"]))
+        branches.append((branch["tag"], branch["inside"]))
         at = branch.end()
     if text[at:].strip() or at > _LONGEST_TREE:
         return text
     if kind == "array":
-        return [_branch(inside, schema.get("items"), root) for _, inside in found]
-    known = schema.get("properties") or {}
-    return {tag: _branch(inside, known.get(tag), root) for tag, inside in found}
+        items = schema.get("items")
+        return [_branch(inside, items, root) for _, inside in branches]
+    properties = schema.get("properties") or {}
+    return {tag: _branch(inside, properties.get(tag), root) for tag, inside in branches}
 
 
-def _branch(text: str, schema: Any, root: Mapping[str, Any]) -> Any:
+def _branch(text: str, schema: object, root: Mapping[str, Any]) -> object:
     """One item or value; where the schema says nothing of it, elements in it are an object."""
-    schema = schema if isinstance(schema, Mapping) else {}
+    if not isinstance(schema, Mapping):
+        schema = {}
     if "type" not in schema and _BRANCH.match(text):
-        schema = {"type": "array" if text.lstrip().startswith("<item>") else "object"}
+        is_list = text.lstrip().startswith("<item>")
+        schema = {"type": "array" if is_list else "object"}
     return _typed(text, schema, root)
 
 
@@ -294,7 +364,7 @@ _CAMEL = re.compile(r"(?<=[a-z])(?=[A-Z])")
 
 
 def calls_in(
-    value: Any, judge: Judge, *, tagged: bool = False, wrappings: int = 5
+    value: object, judge: Judge, *, tagged: bool = False, wrappings: int = 5
 ) -> list[Raw] | None:
     """The calls that a value is, in a few lists and objects at most; None where it is none.
 
@@ -304,7 +374,7 @@ def calls_in(
     if not wrappings:
         return None
     if isinstance(value, list):
-        return _listed(value, judge, tagged=tagged, wrappings=wrappings - 1)
+        return _calls_in_list(value, judge, tagged=tagged, wrappings=wrappings - 1)
     if not isinstance(value, dict):
         return [Raw(None, fault="this is not a JSON object")] if tagged else None
     fields = {fold_key(key): field for key, field in value.items()}
@@ -314,61 +384,76 @@ def calls_in(
             if inner is not None:
                 return inner
     raw = _call(value, fields, judge, tagged=tagged)
-    return [raw] if raw is not None else None
+    return None if raw is None else [raw]
 
 
-def _listed(
-    items: list[Any], judge: Judge, *, tagged: bool, wrappings: int
+def _calls_in_list(
+    items: list[object], judge: Judge, *, tagged: bool, wrappings: int
 ) -> list[Raw] | None:
-    """Beside a call the other items were meant as calls, too: their author must hear of them."""
-    found = [
-        calls_in(item, judge, tagged=tagged, wrappings=wrappings) for item in items
-    ]
-    if not tagged and any(found):
-        return _listed(items, judge, tagged=True, wrappings=wrappings)
-    return [raw for raws in found for raw in raws or ()] or None
+    """Beside a call the other items were meant as calls, too: the model has to know of them."""
+    raws: list[Raw] = []
+    for item in items:
+        raws += calls_in(item, judge, tagged=tagged, wrappings=wrappings) or []
+    if raws and not tagged:
+        return _calls_in_list(items, judge, tagged=True, wrappings=wrappings)
+    return raws or None
 
 
 def _call(
     value: dict[str, Any], fields: dict[str, Any], judge: Judge, *, tagged: bool
 ) -> Raw | None:
-    names = [key for key in NAME_KEYS if isinstance(fields.get(key), str)]
-    names.sort(key=lambda key: judge.find(fields[key]) is None)  # those on offer first
-    name = fields[names[0]] if names else None
-    holders = [key for key in ARGUMENT_KEYS if key in fields]
-    holders.sort(key=lambda key: not isinstance(fields[key], dict))
-    if not tagged and (not holders or not judge.find(name) or _describes(fields)):
+    """The call that an object is; `fields` are its values by their folded keys."""
+    name_keys = [key for key in NAME_KEYS if isinstance(fields.get(key), str)]
+    # Names on offer first, and objects first.
+    name_keys.sort(key=lambda key: judge.find(fields[key]) is None)
+    argument_keys = [key for key in ARGUMENT_KEYS if key in fields]
+    argument_keys.sort(key=lambda key: not isinstance(fields[key], dict))
+    name = fields[name_keys[0]] if name_keys else None
+    is_offered = bool(argument_keys) and judge.find(name) is not None
+    if not tagged and (not is_offered or _describes_tool(fields)):
         return None
     if name is None:
         return _by_its_name(value, judge)
-    own = (names[0], *holders[:1], *SIDE_KEYS)
-    others = {key: item for key, item in value.items() if fold_key(key) not in own}
-    if not holders:
+    own_keys = (name_keys[0], *argument_keys[:1], *SIDE_KEYS)
+    others = {
+        key: field for key, field in value.items() if fold_key(key) not in own_keys
+    }
+    if not argument_keys:
         return Raw(name, others or MISSING)
-    arguments = fields[holders[0]]
-    spare = _outside(others, arguments, judge.find(name))
-    return Raw(name, arguments, loose=holders[0] in _LOOSE_KEYS, spare=spare)
+    arguments = fields[argument_keys[0]]
+    return Raw(
+        name,
+        arguments,
+        loose=argument_keys[0] in _LOOSE_KEYS,
+        leftover=_parameter_outside(others, arguments, judge.find(name)),
+    )
 
 
-def _outside(others: Mapping[str, Any], arguments: Any, tool: Tool | None) -> str:
+def _parameter_outside(
+    others: Mapping[str, Any], arguments: object, tool: Tool | None
+) -> str:
     """What is wrong if a parameter stands beside the arguments: it would be lost."""
-    taken = arguments if isinstance(arguments, dict) else {}
-    astray = [
-        key for key in others if tool and key in tool.properties and key not in taken
-    ]
-    return f"{astray[0][:40]!r} stands outside of the arguments" if astray else ""
+    if tool is None:
+        return ""
+    inside = arguments if isinstance(arguments, dict) else {}
+    for key in others:
+        if key in tool.properties and key not in inside:
+            return f"{key[:40]!r} stands outside of the arguments"
+    return ""
 
 
 def _by_its_name(value: dict[str, Any], judge: Judge) -> Raw:
     """`{"get_weather": {"city": "Oslo"}}`."""
-    for name, arguments in value.items() if len(value) == 1 else ():
+    if len(value) == 1:
+        ((name, arguments),) = value.items()
         if judge.find(name) and (arguments is None or isinstance(arguments, dict)):
             return Raw(name, arguments)
     return Raw(None, fault="the call has no name")
 
 
-def _describes(fields: dict[str, Any]) -> bool:
+def _describes_tool(fields: dict[str, Any]) -> bool:
     """Whether this describes a tool, as the prompt does, instead of calling it."""
     schema = fields.get("parameters")
-    schema = schema if isinstance(schema, dict) else {}
-    return schema.get("type") == "object" and isinstance(schema.get("properties"), dict)
+    if not isinstance(schema, dict) or schema.get("type") != "object":
+        return False
+    return isinstance(schema.get("properties"), dict)

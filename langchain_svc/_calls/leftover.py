@@ -45,10 +45,10 @@ def account(c: Cursor, raws: list[Raw]) -> None:
     begin = c.at
     c.skip(SPILL)
     space_or_end(c)
-    if not c.char() or raws[-1].fault or raws[-1].spare or is_next(c):
+    if not c.char() or raws[-1].fault or raws[-1].leftover or is_next(c):
         c.at = begin
         return
-    raws[-1] = replace(raws[-1], spare=_NO_CLOSER)
+    raws[-1] = replace(raws[-1], leftover=_NO_CLOSER)
     c.at = begin
     _pass_closer(c)
 

@@ -144,14 +144,19 @@ def _elements(c: Cursor, name: str, closing: str, element: str) -> tuple[Raw, bo
         space(c)
         if _ends(c, closing):
             raw = Raw(
-                name, arguments, texts=True, whole=True, repaired=repaired, spare=spare
+                name,
+                arguments,
+                texts=True,
+                whole=True,
+                repaired=repaired,
+                leftover=spare,
             )
             return raw, True
         key, ends = _argument_begins(c, name, element, named=bool(closing))
         if not key:
             fault = CUT_OFF if c.sees("<arg_key") else ""
             return Raw(
-                name, arguments, fault, texts=True, repaired=True, spare=spare
+                name, arguments, fault, texts=True, repaired=True, leftover=spare
             ), False
         text, match = c.until(*ends)
         if match is None:

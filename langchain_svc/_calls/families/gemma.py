@@ -23,11 +23,11 @@ def gemma(c: Cursor) -> list[Raw] | None:
         return None
     parts = _GEMMA_QUOTE.split(c.until(_GEMMA_END)[0])
     # Every second part stood between two marks.
-    found = read_json(
+    parsed = read_json(
         "".join(dumps(part) if at % 2 else part for at, part in enumerate(parts))
     )
-    if found is None:
+    if parsed is None:
         return [Raw(head["name"], fault="unreadable arguments")]
-    cut = len(parts) % 2 == 0 or found.cut_in_value
-    fault = CUT_OFF if cut else found.spare
-    return [Raw(head["name"], found.value, fault, whole=found.complete, repaired=True)]
+    cut = len(parts) % 2 == 0 or parsed.cut_in_value
+    fault = CUT_OFF if cut else parsed.spare
+    return [Raw(head["name"], parsed.value, fault, whole=parsed.complete, repaired=True)]

@@ -42,7 +42,7 @@ def python_calls(c: Cursor, *, listed: bool = False) -> list[Raw] | None:
             return found or None
         arguments, spare = keywords
         fault = "" if closed else CUT_OFF
-        found.append(Raw(name, arguments, fault, whole=closed, spare=spare))
+        found.append(Raw(name, arguments, fault, whole=closed, leftover=spare))
         if printed:
             c.accept(")")
 
