@@ -30,4 +30,6 @@ def gemma(c: Cursor) -> list[Raw] | None:
         return [Raw(head["name"], fault="unreadable arguments")]
     cut = len(parts) % 2 == 0 or parsed.cut_in_value
     fault = CUT_OFF if cut else parsed.spare
-    return [Raw(head["name"], parsed.value, fault, whole=parsed.complete, repaired=True)]
+    return [
+        Raw(head["name"], parsed.value, fault, whole=parsed.complete, repaired=True)
+    ]
