@@ -348,7 +348,7 @@ class MedicalTool(MedicalSettings, ServiceTool):
             "there is no deliver= to give it to"
         )
 
-    def _within_bound(self, output: ToolOutput) -> ToolOutput:
+    def _shortened(self, output: ToolOutput) -> ToolOutput:
         return output  # `_output` shows an answer whole or not at all
 
     def _output(self, receipt: str, result: ClinicalResult, failure: str) -> ToolOutput:

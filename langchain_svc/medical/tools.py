@@ -223,7 +223,7 @@ class SvcMedicalToolkit(MedicalSettings, ServiceToolkit):
         """The tools, on this toolkit's connections and with its patient."""
         tools: list[BaseTool] = []
         for name in self.selected or _TOOLS:
-            tool = cast("MedicalTool", self._make(_TOOLS[name]))
+            tool = cast("MedicalTool", self._new_tool(_TOOLS[name]))
             tool._outbox = self._outbox  # noqa: SLF001  # our own class
             tools.append(tool)
         return tools

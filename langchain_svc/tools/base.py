@@ -1,9 +1,9 @@
-"""What every tool of this package has in common, and every toolkit.
+"""`ServiceTool` and `ServiceToolkit`, the base of every tool and toolkit of this package.
 
-A tool prepares a `ToolUse` from its arguments (everything that can be wrong is found there, before
-anything is sent), runs its call, and processes the answer into the text for the model and the
-artifact for the program. A failure is raised as the `SvcError` that it is; only the call of a model
-is answered with a text instead, which the model can act on.
+A tool prepares a `ToolUse` from its arguments, and finds there whatever is wrong with them, before
+it sends anything. Then it runs the call, and processes the answer into the text for the model and
+the artifact for the program. It raises a failure as the `SvcError` that it is; only the call of a
+model is answered with a text instead, which the model can act on.
 """
 
 from __future__ import annotations
@@ -18,8 +18,13 @@ from functools import partial
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 from urllib.parse import urlsplit
 
+from langchain_core.callbacks import (
+    AsyncCallbackManagerForToolRun,
+    CallbackManagerForToolRun,
+)
 from langchain_core.runnables import RunnableConfig
 from langchain_core.tools import BaseTool, BaseToolkit, ToolException
+from langchain_core.tools.base import ArgsSchema
 from pydantic import BeforeValidator, PrivateAttr, ValidationError, model_validator
 from typing_extensions import Self
 
@@ -42,6 +47,9 @@ if TYPE_CHECKING:
 ToolOutput = tuple[str, Any]
 """The text for the model and the artifact for the program."""
 
+_ToolInput = str | dict[str, Any]
+_RunManager = CallbackManagerForToolRun | AsyncCallbackManagerForToolRun | None
+
 
 @dataclass(frozen=True)
 class ToolUse:
@@ -52,7 +60,7 @@ class ToolUse:
 
 
 def failure_text(error: ToolException) -> str:
-    """The default of `handle_tool_error`: the text of a failure, which only a tool call gets."""
+    """The default of `handle_tool_error`: only the call of a model gets this text of a failure."""
     return str(error)
 
 
@@ -67,13 +75,13 @@ class ServiceTool(ServiceSettings, BaseTool):
     """
 
     response_format: Literal["content", "content_and_artifact"] = "content_and_artifact"
-    handle_tool_error: Any = failure_text
+    handle_tool_error: bool | str | Callable[[ToolException], str] | None = failure_text
 
     max_result_chars: Annotated[int, bounded_number(1, whole=True, text=True)] = 100_000
-    """The most characters of a result that a model is given; the artifact is whole."""
+    """The most characters of a result that a model gets; the artifact is whole."""
 
-    # The toolkit whose connections it uses, which closes them.
-    _shared: ServiceToolkit | None = PrivateAttr(default=None)
+    # The toolkit that owns the tool's connections, and closes them.
+    _toolkit: ServiceToolkit | None = PrivateAttr(default=None)
 
     @model_validator(mode="after")
     def _complete(self) -> Self:
@@ -85,46 +93,55 @@ class ServiceTool(ServiceSettings, BaseTool):
             )
         return self
 
-    def _arguments(self) -> Any:
+    def _arguments(self) -> ArgsSchema | None:
         """The schema of the arguments, which may depend on the settings."""
         return self.args_schema
 
     @abstractmethod
     def _use(self, *args: Any, **kwargs: Any) -> ToolUse:
-        """The call that a run's config and the checked arguments ask for."""
+        """Prepare the call that a run's config and the checked arguments ask for."""
 
     @replaces(BaseTool.run)
-    def run(self, tool_input: Any, *args: Any, **kwargs: Any) -> Any:
-        return super().run(self._named(tool_input, kwargs), *args, **kwargs)
+    def run(self, tool_input: _ToolInput, *args: Any, **kwargs: Any) -> Any:
+        self._refuse_settings(kwargs)
+        return super().run(self._by_name(tool_input), *args, **kwargs)
 
     @replaces(BaseTool.arun)
-    async def arun(self, tool_input: Any, *args: Any, **kwargs: Any) -> Any:
-        return await super().arun(self._named(tool_input, kwargs), *args, **kwargs)
+    async def arun(self, tool_input: _ToolInput, *args: Any, **kwargs: Any) -> Any:
+        self._refuse_settings(kwargs)
+        return await super().arun(self._by_name(tool_input), *args, **kwargs)
 
-    def _named(self, tool_input: Any, given: dict[str, Any]) -> Any:
-        """The arguments by name; an input that is one text is the first of them.
+    def _refuse_settings(self, options: dict[str, Any]) -> None:
+        """Refuse the tool's own settings in a call.
 
-        LangChain tells callbacks all else that a call is given, and that may be a key or a header.
+        LangChain passes the options of a call to callbacks, and a setting may be a key or a header.
         """
-        if taken := sorted(given.keys() & ServiceSettings.model_fields.keys()):
-            given.clear()  # they would stand in the frames of the error
+        settings = sorted(options.keys() & ServiceSettings.model_fields.keys())
+        if settings:
+            options.clear()  # they would stand in the frames of the error
             raise SvcRequestError(
-                f"A call of {self.name} takes no {taken[0]!r}: it is set where the tool is made"
+                f"A call of {self.name} takes no {settings[0]!r}: it is set where the tool is made"
             )
+
+    def _by_name(self, tool_input: _ToolInput) -> _ToolInput:
+        """The arguments by name; an input that is a text is the first of them."""
+        if isinstance(tool_input, dict):
+            return {name: _bounded(value) for name, value in tool_input.items()}
         names = [*getattr(self.args_schema, "model_fields", ())]
-        one_text = isinstance(tool_input, str) and names
-        return {names[0]: tool_input} if one_text else _bounded(tool_input)
+        if names and isinstance(tool_input, str):
+            return {names[0]: tool_input}
+        return tool_input
 
     def _to_args_and_kwargs(
         self, tool_input: str | dict[str, Any], tool_call_id: str | None
     ) -> tuple[tuple[Any, ...], dict[str, Any]]:
-        """The checked arguments, and for `_run` whether they are those of a model's call."""
+        """The checked arguments, and for `_run` whether a model's call has them."""
         answers_call = tool_call_id is not None
         try:
             args, arguments = super()._to_args_and_kwargs(tool_input, tool_call_id)
         except ValidationError as error:
-            is_set = getattr(self.handle_validation_error, "func", None) is not explain
-            if answers_call or is_set:
+            handler = getattr(self.handle_validation_error, "func", None)
+            if answers_call or handler is not explain:
                 raise
             failure = SvcRequestError(explain(self.args_schema, error))
         else:
@@ -136,7 +153,7 @@ class ServiceTool(ServiceSettings, BaseTool):
         self,
         *,
         config: RunnableConfig = None,  # type: ignore[assignment]
-        run_manager: Any = None,
+        run_manager: CallbackManagerForToolRun | None = None,
         answers_call: bool = False,
         **arguments: Any,
     ) -> ToolOutput:
@@ -151,7 +168,7 @@ class ServiceTool(ServiceSettings, BaseTool):
         self,
         *,
         config: RunnableConfig = None,  # type: ignore[assignment]
-        run_manager: Any = None,
+        run_manager: AsyncCallbackManagerForToolRun | None = None,
         answers_call: bool = False,
         **arguments: Any,
     ) -> ToolOutput:
@@ -163,161 +180,181 @@ class ServiceTool(ServiceSettings, BaseTool):
         raise failure
 
     def _failure(self, error: SvcError, *, answers_call: bool) -> Exception:
-        """What to raise: LangChain makes a text of a `ToolException`, where one is wanted.
+        """What to raise: a `ToolException`, of which LangChain makes a text, or the error itself.
 
-        The error leaves its frames behind, since they have the patient's record.
+        The error leaves its frames behind, since they hold the patient's record.
         """
         error = error.with_traceback(None)
-        handler = self.handle_tool_error
-        as_text = answers_call if handler is failure_text else handler
+        as_text = bool(self.handle_tool_error)
+        if self.handle_tool_error is failure_text:
+            as_text = answers_call
         if not as_text:
             return error
-        failure = ToolException(self._told_to_model(error))
+        failure = ToolException(self._failure_for_model(error))
         failure.__cause__ = error
         return failure
 
-    def _told_to_model(self, error: SvcError) -> str:
+    def _failure_for_model(self, error: SvcError) -> str:
         """A failure in words that a model can act on."""
         if isinstance(error, SvcRequestError):
             return f"Nothing was sent: {error}"
         if type(error) is SvcError:  # not of the call: the program failed, and says how
             return str(error)
-        later = " It may work later." if error.is_retryable else ""
-        return (
+        text = (
             f"{self.name} gave no answer: {str(error).rstrip('.')}. "
-            f"Nothing is known from this call.{later}"
+            "Nothing is known from this call."
         )
+        return f"{text} It may work later." if error.is_retryable else text
 
     def _call(
-        self, config: RunnableConfig, run: Any, arguments: dict[str, Any]
+        self, config: RunnableConfig, run: _RunManager, arguments: dict[str, Any]
     ) -> ToolOutput:
-        with self._used(run, config, arguments) as use:
+        with self._reported_use(run, config, arguments) as use:
             (answer,) = self._pieces(use.exchange)
-            return self._within_bound(use.process(answer))
+            return self._shortened(use.process(answer))
 
     async def _acall(
-        self, config: RunnableConfig, run: Any, arguments: dict[str, Any]
+        self, config: RunnableConfig, run: _RunManager, arguments: dict[str, Any]
     ) -> ToolOutput:
-        with self._used(run, config, arguments) as use:
+        with self._reported_use(run, config, arguments) as use:
             (answer,) = [answer async for answer in self._apieces(use.exchange)]
             if use.exchange.received > LONG:
-                told = await off_loop(use.exchange.until, use.process, answer)
+                output = await off_loop(use.exchange.until, use.process, answer)
             else:
-                told = use.process(answer)
-            return self._within_bound(told)
+                output = use.process(answer)
+            return self._shortened(output)
 
-    def _within_bound(self, told: ToolOutput) -> ToolOutput:
-        text, artifact = told
+    def _shortened(self, output: ToolOutput) -> ToolOutput:
+        """The output with at most `max_result_chars` of text, cut between lines if it has any."""
+        text, artifact = output
         if len(text) <= self.max_result_chars:
-            return told
-        end = text.rfind(
-            "\n", 0, self.max_result_chars
-        )  # a line is told whole or not at all
-        end = self.max_result_chars if end <= 0 else end
+            return output
+        end = text.rfind("\n", 0, self.max_result_chars)
+        if end <= 0:
+            end = self.max_result_chars
         note = f"[{len(text) - end:,} more characters of this result are left out here]"
         return f"{text[:end]}\n{note}", artifact
 
     @contextmanager
-    def _used(
-        self, run: Any, config: RunnableConfig, given: dict[str, Any]
+    def _reported_use(
+        self, run: _RunManager, config: RunnableConfig, arguments: dict[str, Any]
     ) -> Iterator[ToolUse]:
-        """Prepares a use, and tells handlers that have `svc_tool_called` how it went.
-
-        LangChain tells them neither of retries nor of errors that the model is told as text.
-        """
-        done: Exchange[Any] | None = None
-        raised: type[BaseException] | None = None
+        """Prepare a use, and report afterwards how it went."""
+        exchange: Exchange[Any] | None = None
+        error_type: type[BaseException] | None = None
         try:
-            use = self._use(config or {}, **given)
-            done = use.exchange
+            use = self._use(config or {}, **arguments)
+            exchange = use.exchange
             yield use
         except BaseException as error:
-            raised = type(error)
+            error_type = type(error)
             raise
         finally:
-            handlers = () if run is None else run.handlers
-            tells = {getattr(handler, "svc_tool_called", None) for handler in handlers}
-            for tell in filter(None, tells):  # once, however often a handler was given
-                tell(
-                    run.run_id,
-                    name=self.name,
-                    endpoint="" if done is None else urlsplit(done.request.url).path,
-                    retries=0 if done is None else done.retries,
-                    waited=0.0 if done is None else done.waited,
-                    error=raised,
-                )
+            if run is not None:
+                self._report(run, exchange, error_type)
+
+    def _report(
+        self,
+        run: CallbackManagerForToolRun | AsyncCallbackManagerForToolRun,
+        exchange: Exchange[Any]
+        | None,  # None where the call was refused before it began
+        error_type: type[BaseException] | None,
+    ) -> None:
+        """Report a use to the handlers that have `svc_tool_called`.
+
+        LangChain reports neither retries nor the errors that the model gets as text.
+        """
+        endpoint = ""
+        retries = 0
+        waited = 0.0
+        if exchange is not None:
+            endpoint = urlsplit(exchange.request.url).path
+            retries = exchange.retries
+            waited = exchange.waited
+        # A set: a handler that was passed twice gets one report.
+        reports = {
+            getattr(handler, "svc_tool_called", None) for handler in run.handlers
+        }
+        for report in filter(None, reports):
+            report(
+                run.run_id,
+                name=self.name,
+                endpoint=endpoint,
+                retries=retries,
+                waited=waited,
+                error=error_type,
+            )
 
     def _connections_to(self, url: str) -> Connections:
-        if self._shared is None:
+        if self._toolkit is None:
             return super()._connections_to(url)
-        return self._shared._connections_to(url)  # noqa: SLF001  # the same package
+        return self._toolkit._connections_to(url)  # noqa: SLF001  # the same package
 
     def __copy__(self) -> Self:
-        made = super().__copy__()
-        made._shared = None  # a copy may be given another route  # noqa: SLF001  # our own class
-        return made
+        copy = super().__copy__()
+        copy._toolkit = None  # it may get another address  # noqa: SLF001  # our own class
+        return copy
 
 
-_DEEPEST = 8  # no schema of a tool goes half as deep
+_DEEPEST = 7  # levels inside an argument; no schema of a tool has half as many
 _MOST_BITS = 1024  # of an integer, as many as the largest float has
 
 
-def _bounded(value: Any, depth: int = _DEEPEST) -> Any:
-    """What a model gave, with what no tool takes cut off.
+def _bounded(value: object, depth: int = _DEEPEST) -> object:
+    """A model's argument, without what is too deep or too large for any tool.
 
-    LangChain writes an input out for traces before it checks it, and that fails for lists in
-    lists without end and for integers of thousands of digits.
+    LangChain writes the arguments out for traces before it checks them. That fails for lists in
+    lists without end, and for integers of thousands of digits.
     """
-    if isinstance(value, dict):
-        return (
-            {k: _bounded(held, depth - 1) for k, held in value.items()}
-            if depth
-            else "..."
-        )
+    if isinstance(value, int) and value.bit_length() > _MOST_BITS:
+        return math.inf
+    if not isinstance(value, (dict, list)):
+        return value
+    if not depth:
+        return "..."
     if isinstance(value, list):
-        return [_bounded(held, depth - 1) for held in value] if depth else "..."
-    large = isinstance(value, int) and value.bit_length() > _MOST_BITS
-    return math.inf if large else value
+        return [_bounded(item, depth - 1) for item in value]
+    return {key: _bounded(item, depth - 1) for key, item in value.items()}
 
 
 class ServiceToolkit(ServiceSettings, BaseToolkit):
-    """Tools over one set of connections, with the settings of the toolkit."""
+    """Tools with the settings of the toolkit, over its connections."""
 
-    def _make(self, kind: Callable[..., ServiceTool], **own: Any) -> ServiceTool:
-        """A tool of this kind: what both have a parameter for is passed on."""
+    def _new_tool(self, kind: type[ServiceTool], **settings: Any) -> ServiceTool:
+        """A tool of this kind, with the toolkit's values of the settings that both have."""
         self._refuse_incomplete_pickle()  # a tool without its patient would ask the model for one
-        words = {
+        shared = {
             name: getattr(self, name)
             for name in type(self).model_fields
-            if name in kind.model_fields  # type: ignore[attr-defined]  # a class of ours
+            if name in kind.model_fields
         }
-        tool = kind(**words, **own)
-        tool._shared = self  # noqa: SLF001  # the same package
+        tool = kind(**shared, **settings)
+        tool._toolkit = self  # noqa: SLF001  # the same package
         return tool
 
 
 def tool_selection(names: Sequence[str]) -> BeforeValidator:
-    """Accepts names of tools, one or several, and gives them in the order of `names`."""
+    """A validator of one name of a tool or several, which puts them in the order of `names`."""
 
-    def check(value: Any) -> tuple[str, ...] | None:
+    def check(value: object) -> tuple[str, ...] | None:
         if value is None:
             return None
-        chosen = [value] if isinstance(value, str) else value
-        if not isinstance(chosen, (list, tuple, set, frozenset)) or not chosen:
+        selected = [value] if isinstance(value, str) else value
+        if not isinstance(selected, (list, tuple, set, frozenset)) or not selected:
             raise ValueError(
                 f"must be a list of names of tools, not {safe_repr(value)}"
             )
-        for name in chosen:
+        for name in selected:
             if name not in names:
                 raise ValueError(
                     f"there is no tool {safe_repr(name)}; {did_you_mean(str(name), names)}"
                 )
-        return tuple(name for name in names if name in chosen)
+        return tuple(name for name in names if name in selected)
 
     return BeforeValidator(check)
 
 
-_SAID = {
+_WORDING = {
     "missing": "is required",
     "string_type": "must be a text",
     "string_unicode": "must be a text, without lone surrogates",
@@ -328,25 +365,25 @@ _SAID = {
 _MOST_PROBLEMS = 10
 
 
-def explain(schema: Any, error: ValidationError) -> str:
+def explain(schema: object, error: ValidationError) -> str:
     """What is wrong with a call's arguments, for the model: fields and bounds, never values."""
     problems: list[str] = []
-    for found in error.errors(
+    for detail in error.errors(
         include_url=False, include_context=False, include_input=False
     ):
-        if found["type"] == "extra_forbidden":
+        if detail["type"] == "extra_forbidden":
             problems.append("there is an argument or field that the tool does not have")
             continue
-        place = ".".join(map(str, found["loc"])) or "the arguments"
-        said = _SAID.get(found["type"], found["msg"].removeprefix("Value error, "))
-        problems.append(f"{place}: {said}")
-    wrong = "; ".join(dict.fromkeys(problems[:_MOST_PROBLEMS]))
-    known = ", ".join(getattr(schema, "model_fields", ())) or "none"
-    return f"Nothing was sent, because {wrong}. The arguments are: {known}."
+        place = ".".join(map(str, detail["loc"])) or "the arguments"
+        message = detail["msg"].removeprefix("Value error, ")
+        problems.append(f"{place}: {_WORDING.get(detail['type'], message)}")
+    reasons = "; ".join(dict.fromkeys(problems[:_MOST_PROBLEMS]))
+    names = ", ".join(getattr(schema, "model_fields", ())) or "none"
+    return f"Nothing was sent, because {reasons}. The arguments are: {names}."
 
 
 def utc_now(exchange: Exchange[Any]) -> str:
-    """The present in UTC as ISO 8601."""
+    """The time in UTC, in the form of ISO 8601."""
     return datetime.fromtimestamp(exchange.wall(), timezone.utc).isoformat(
         timespec="milliseconds"
     )
@@ -354,6 +391,11 @@ def utc_now(exchange: Exchange[Any]) -> str:
 
 def request_id(exchange: Exchange[Any]) -> str | None:
     """The service's id of a request, unless it holds what was sent."""
+    if exchange.head is None:
+        return None
     request = exchange.request
-    given = exchange.head.headers.get("x-request-id") if exchange.head else None
-    return safe_label(given, secrets=request.secrets, private=request.private)
+    return safe_label(
+        exchange.head.headers.get("x-request-id"),
+        secrets=request.secrets,
+        private=request.private,
+    )

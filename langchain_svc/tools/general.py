@@ -11,7 +11,8 @@ from typing import Annotated, Any, Literal
 from urllib.parse import urlsplit
 
 from langchain_core.runnables import RunnableConfig
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field
+from langchain_core.tools.base import ArgsSchema
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, SkipValidation
 
 from .._images import (
     ImageError,
@@ -31,24 +32,25 @@ _LONGEST_TEXT = (
 )
 
 
-def _plain(text: str) -> str:
+def _check_text(text: str) -> str:
     if len(text) > _LONGEST_TEXT:
         raise ValueError(f"must have at most {_LONGEST_TEXT:,} characters")
     if not text.strip():
         raise ValueError("must not be empty")
-    if any(unicodedata.category(c) in {"Cc", "Cs"} and c not in "\t\n\r" for c in text):
+    signs = set(text) - {"\t", "\n", "\r"}
+    if not {"Cc", "Cs"}.isdisjoint(map(unicodedata.category, signs)):
         raise ValueError("must hold no control characters and no lone surrogates")
     return text
 
 
-def _language(code: str) -> str:
+def _check_language(code: str) -> str:
     if not _LANGUAGE.fullmatch(code):
         raise ValueError("must be a language code, such as en, es or pt-BR")
     return code
 
 
-PlainText = Annotated[str, AfterValidator(_plain)]
-Language = Annotated[str, AfterValidator(_language)]
+PlainText = Annotated[str, AfterValidator(_check_text)]
+Language = Annotated[str, AfterValidator(_check_language)]
 Count = Annotated[
     int,
     Field(ge=1, le=endpoints.MOST_IMAGES),
@@ -57,7 +59,7 @@ Count = Annotated[
 
 
 class Arguments(BaseModel):
-    """What its schema does not name is a mistake, and is said so."""
+    """The arguments of a tool; one that the schema does not name is an error."""
 
     model_config = ConfigDict(extra="forbid", hide_input_in_errors=True)
 
@@ -133,7 +135,7 @@ class SvcTranslate(ServiceTool):
         "Translate a text into another language. Use it whenever a text is wanted in a language "
         "other than its own. Gives the translation and nothing else."
     )
-    args_schema: Any = TranslateArguments
+    args_schema: Annotated[ArgsSchema, SkipValidation()] = TranslateArguments
     interfaces = (GENERAL,)
 
     base_url: str | None = url_of(GENERAL)
@@ -152,13 +154,14 @@ class SvcTranslate(ServiceTool):
             private=(text,),
         )
 
-        def process(found: general.Translation) -> ToolOutput:
-            parts = {
-                "text": found.text,
-                "source": source or found.source,
+        def process(translation: general.Translation) -> ToolOutput:
+            artifact = {
+                **_provenance(exchange, translation.raw),
+                "text": translation.text,
+                "source": source or translation.source,
                 "target": target,
             }
-            return found.text, _provenance(exchange, found.raw) | parts
+            return translation.text, artifact
 
         return ToolUse(exchange, process)
 
@@ -177,7 +180,7 @@ class SvcAnalyzeImage(ServiceTool):
         "whether it is safe to show. Give the handle (img_...) that the image has in this "
         "conversation, copied exactly."
     )
-    args_schema: Any = AnalyzeArguments
+    args_schema: Annotated[ArgsSchema, SkipValidation()] = AnalyzeArguments
     interfaces = (GENERAL,)
 
     base_url: str | None = url_of(GENERAL)
@@ -193,16 +196,17 @@ class SvcAnalyzeImage(ServiceTool):
 
     def _use(self, _: RunnableConfig, image: str, task: endpoints.Task) -> ToolUse:
         exchange = vision_exchange(self, self._sendable(image), task, self._limits())
-        handle = image.strip() if image.strip() in self.images else None
+        handle = image.strip()
 
-        def process(found: endpoints.ImageAnalysis) -> ToolOutput:
-            parts = {
+        def process(analysis: endpoints.ImageAnalysis) -> ToolOutput:
+            artifact = {
+                **_provenance(exchange, analysis.raw),
                 "task": task,
-                "image": handle,
-                "text": found.text,
-                "result": found.found,
+                "image": handle if handle in self.images else None,
+                "text": analysis.text,
+                "result": analysis.found,
             }
-            return found.text, _provenance(exchange, found.raw) | parts
+            return analysis.text, artifact
 
         return ToolUse(exchange, process)
 
@@ -263,50 +267,61 @@ class SvcGenerateImage(ServiceTool):
         quality: endpoints.Quality | None = None,
         n: int | None = None,
     ) -> ToolUse:
-        on_v1 = self.api == "v1"
+        interface = GENERAL
+        path = endpoints.GENERAL_GENERATE_PATH
+        if self.api == "v1":
+            interface = V1
+            path = endpoints.GENERATE_PATH
         exchange = self._new_exchange(
-            V1 if on_v1 else GENERAL,
+            interface,
             "POST",
-            endpoints.GENERATE_PATH if on_v1 else endpoints.GENERAL_GENERATE_PATH,
+            path,
             partial(WholeParser, endpoints.read_generated),
             replace(self._limits(), resend=self.retry_lost),
             body=endpoints.generate_body(prompt, size=size, quality=quality, n=n),
             private=(prompt,),
         )
-        return ToolUse(exchange, partial(self._kept, exchange, prompt))
+        return ToolUse(exchange, partial(self._store, exchange, prompt))
 
-    def _kept(
-        self, exchange: Exchange[Any], label: str, found: endpoints.GeneratedImages
+    def _store(
+        self, exchange: Exchange[Any], label: str, answer: endpoints.GeneratedImages
     ) -> ToolOutput:
-        """Puts what came into the store, and says what it is called."""
-        handles, unread, lines = [], [], []
-        for picture in found.found:
+        """Put the images into the store, and tell the model their handles."""
+        handles: list[str] = []
+        unread: list[dict[str, str | None]] = []
+        lines: list[str] = []
+        for item in answer.found:
             try:
-                image = self.images.add_generated(picture, label=label)
+                image = self.images.add_generated(item, label=label)
             except ValueError as error:
-                address = isinstance(picture, str) and is_address(picture)
-                unread.append(
-                    {"url": picture if address else None, "reason": str(error)}
-                )
+                url = None
+                if isinstance(item, str) and is_address(item):
+                    url = item
+                unread.append({"url": url, "reason": str(error)})
                 continue
             handles.append(image.handle)
             size = f"{image.format}, {image.width}x{image.height} pixels"
             lines.append(f"{image.handle}: {image.url or size}")
         if unread:
-            reasons = "; ".join(sorted({str(part["reason"]) for part in unread}))
+            reasons = "; ".join(sorted({str(item["reason"]) for item in unread}))
             lines.append(
-                f"{len(unread)} of {len(found.found)} came unusable: {reasons}"
+                f"{len(unread)} of {len(answer.found)} came unusable: {reasons}"
             )
         if not handles:
             raise SvcResponseError(
                 f"The service made no image that can be kept. {lines[-1]}"
             )
-        artifact = {"images": handles, "unread": unread, "prompt": label}
-        return "Made:\n" + "\n".join(lines), _provenance(exchange, found.raw) | artifact
+        artifact = {
+            **_provenance(exchange, answer.raw),
+            "images": handles,
+            "unread": unread,
+            "prompt": label,
+        }
+        return "\n".join(["Made:", *lines]), artifact
 
 
-def _provenance(exchange: Exchange[Any], raw: Any) -> dict[str, Any]:
-    """Where an answer comes from, and the whole of it."""
+def _provenance(exchange: Exchange[Any], raw: object) -> dict[str, Any]:
+    """The request that an answer belongs to, and the whole answer."""
     model = raw.get("model") if isinstance(raw, Mapping) else None
     return {
         "endpoint": f"{exchange.request.method} {urlsplit(exchange.request.url).path}",

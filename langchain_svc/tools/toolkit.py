@@ -55,14 +55,15 @@ class SvcToolkit(ServiceToolkit):
     """Whether to resend an image generation that the service may already have received."""
 
     def _interfaces_in_use(self) -> Collection[Interface]:
-        kinds = [_TOOLS[name] for name in self.selected or _TOOLS]
-        on_v1 = SvcGenerateImage in kinds and self.image_api == "v1"
-        return [V1] * on_v1 + [GENERAL] * (len(kinds) > on_v1)
+        names = self.selected or _TOOLS
+        if self.image_api != "v1" or "svc_generate_image" not in names:
+            return [GENERAL]
+        return [V1] if len(names) == 1 else [V1, GENERAL]
 
     def get_tools(self) -> list[BaseTool]:
         """The selected tools, in a fixed order."""
-        own = {"svc_generate_image": {"api": self.image_api}}
+        settings = {"svc_generate_image": {"api": self.image_api}}
         return [
-            self._make(_TOOLS[name], **own.get(name, {}))
+            self._new_tool(_TOOLS[name], **settings.get(name, {}))
             for name in self.selected or _TOOLS
         ]
