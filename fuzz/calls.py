@@ -11,7 +11,7 @@ from langchain_svc._calls.marks import ENDINGS, NOISE
 from langchain_svc._calls.parse import BadCall, Call, Doubt, StreamParser, Tool
 from langchain_svc._calls.render import FENCED, TAGS, PastCall, calls_text
 from langchain_svc._calls.scanner import Prose, Thought
-from langchain_svc._json.schema import problems
+from langchain_svc._json.fit import problems
 
 from .draw import Draw, cut
 

@@ -7,10 +7,10 @@ import math
 from typing import Any
 
 from langchain_svc._json.answer import read_answer
+from langchain_svc._json.fit import SchemaMismatch, fit_schema, problems
 from langchain_svc._json.lenient import read_json
 from langchain_svc._json.parser import JsonValue
 from langchain_svc._json.partial import PartialObject
-from langchain_svc._json.schema import SchemaMismatch, fit_schema, problems
 
 from .draw import Draw, cut
 

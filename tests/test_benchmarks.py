@@ -17,7 +17,7 @@ from benchmarks import counts, questions
 from benchmarks.speed import contestants, report
 from benchmarks.speed.measure import Bench
 from benchmarks.speed.rows import ROWS, Row
-from langchain_svc._json.schema import problems
+from langchain_svc._json.fit import problems
 
 WEATHER = {
     "name": "weather",

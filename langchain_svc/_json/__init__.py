@@ -19,12 +19,13 @@ from .reasoning import (
 
 if TYPE_CHECKING:
     from .answer import read_answer
+    from .fit import SchemaMismatch, fit_schema
     from .lenient import attempt_json, once, read_json
     from .markers import Markers
     from .parser import JsonValue
     from .partial import PartialObject
     from .scalars import shortened
-    from .schema import CompiledSchema, SchemaMismatch, fit_schema
+    from .schema import CompiledSchema
     from .signs import has_surrogates, whole_characters
 
 if not TYPE_CHECKING:  # a misspelt name is an error for type checkers
@@ -38,6 +39,7 @@ if not TYPE_CHECKING:  # a misspelt name is an error for type checkers
             "partial": "PartialObject",
             "parser": "JsonValue",
             "scalars": "shortened",
-            "schema": "CompiledSchema SchemaMismatch fit_schema",
+            "fit": "SchemaMismatch fit_schema",
+            "schema": "CompiledSchema",
         },
     )

@@ -22,10 +22,11 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
+from .fit import SchemaMismatch, fit_schema
 from .lenient import attempt_json
 from .parser import JsonValue
 from .reasoning import CLOSES, OPENS, end_of_reasoning, without_reasoning
-from .schema import CompiledSchema, Schema, SchemaMismatch, fit_schema
+from .schema import CompiledSchema, Schema
 from .signs import QUOTES, VALUE_START, is_key, peek
 
 _READINGS = 3  # the text is looked at this often at most

@@ -510,6 +510,11 @@ class LenientParser:
         doubled = _DOUBLED.match(text, at)
         if doubled and (slot is Slot.KEY or structure_at(text, doubled.end())):
             return self._end_string(doubled[2], doubled.end(), 1)  # {""a"": ""b""}
+        return self._parse_quoted(slot)
+
+    def _parse_quoted(self, slot: Slot) -> str:
+        text = self._text
+        at = self._at
         scan = StringScan(text, at + 1, slot, self._frames)
         ends = scan.find_end()
         repairs = scan.inner_quotes

@@ -10,9 +10,9 @@ import pytest
 
 from fuzz.cost import counted
 from langchain_svc._json.answer import read_answer
+from langchain_svc._json.fit import SchemaMismatch, fit_schema, problems
 from langchain_svc._json.lenient import read_json
 from langchain_svc._json.partial import PartialObject
-from langchain_svc._json.schema import SchemaMismatch, fit_schema, problems
 
 SCHEMA = {
     "type": "object",

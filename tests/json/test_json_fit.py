@@ -8,7 +8,8 @@ from typing import Annotated, Literal
 import pytest
 from pydantic import BaseModel, Field
 
-from langchain_svc._json.schema import CompiledSchema, SchemaMismatch, fit_schema, problems
+from langchain_svc._json.fit import SchemaMismatch, fit_schema, problems
+from langchain_svc._json.schema import CompiledSchema
 
 NULL, BOOL, INT, NUM, STR = (
     {"type": name} for name in ("null", "boolean", "integer", "number", "string")

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from langchain_svc._json.schema import fit_schema, problems
+from langchain_svc._json.fit import fit_schema, problems
 
 jsonschema = pytest.importorskip("jsonschema")
 
