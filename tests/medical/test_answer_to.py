@@ -31,13 +31,31 @@ from langchain_svc.sandbox import Fault, Sandbox, ToolCall
 
 # Answers in five languages, each an advice and what rules it out for this patient, in odd JSON.
 TEXTS = [
-    ("Start nitrofurantoin 100 mg twice daily for five days.", "Her eGFR of 27 mL/min rules nitrofurantoin out: give fosfomycin 3 g once."),
-    ("Offer ibuprofen 400 mg with meals.\nReview after one week.", "He is on lithium, and ibuprofen raises its level:\n- stop ibuprofen\n- measure lithium in 5 days"),
-    ("Bei Schmerzen Metamizol 1 g bis viermal am Tag.", "Nach der Agranulozytose von 2019 ist Metamizol für ihn „absolut“ kontraindiziert."),
-    ("Réhydrater avec 500 ml de sérum salé.", "La fraction d'éjection à 20 % impose un débit réduit, et un arrêt dès l'apparition de crépitants."),
-    ("Indique alendronato 70 mg cada semana.", "Por su acalasia no debe tragar alendronato; valore zoledronato tras corregir el calcio."),
-    ("Iniziare allopurinolo 100 mg al giorno.", "Assume azatioprina 150 mg: senza ridurla a un quarto l'allopurinolo causa una grave aplasia."),
-]  # fmt: skip
+    (
+        "Start nitrofurantoin 100 mg twice daily for five days.",
+        "Her eGFR of 27 mL/min rules nitrofurantoin out: give fosfomycin 3 g once.",
+    ),
+    (
+        "Offer ibuprofen 400 mg with meals.\nReview after one week.",
+        "He is on lithium, and ibuprofen raises its level:\n- stop ibuprofen\n- measure lithium in 5 days",
+    ),
+    (
+        "Bei Schmerzen Metamizol 1 g bis viermal am Tag.",
+        "Nach der Agranulozytose von 2019 ist Metamizol für ihn „absolut“ kontraindiziert.",
+    ),
+    (
+        "Réhydrater avec 500 ml de sérum salé.",
+        "La fraction d'éjection à 20 % impose un débit réduit, et un arrêt dès l'apparition de crépitants.",
+    ),
+    (
+        "Indique alendronato 70 mg cada semana.",
+        "Por su acalasia no debe tragar alendronato; valore zoledronato tras corregir el calcio.",
+    ),
+    (
+        "Iniziare allopurinolo 100 mg al giorno.",
+        "Assume azatioprina 150 mg: senza ridurla a un quarto l'allopurinolo causa una grave aplasia.",
+    ),
+]
 FILE = base64.b64encode(bytes(range(256)) * 4).decode()
 
 
@@ -56,17 +74,30 @@ def _nested(advice, against):
 SHAPES = {
     "text": lambda a, c: f"{a} {c}",
     "fields": lambda a, c: {"recommendation": a, "contraindication": c},
-    "names of the protocol": lambda a, c: {"status": a, "time": c, "success": True, "code": 3, "id": "x"},
+    "names of the protocol": lambda a, c: {
+        "status": a,
+        "time": c,
+        "success": True,
+        "code": 3,
+        "id": "x",
+    },
     "envelopes": lambda a, c: {"data": {"response": a}, "result": {"response": c}},
     "list": lambda a, c: [a, [[], {}, {"date": c}]],
-    "completion": lambda a, c: {"choices": [{"index": 0, "message": {"role": "assistant", "content": f"{a} {c}"}}], "usage": {"tokens": 5}},
+    "completion": lambda a, c: {
+        "choices": [{"index": 0, "message": {"role": "assistant", "content": f"{a} {c}"}}],
+        "usage": {"tokens": 5},
+    },
     "names that say it": lambda a, c: {a: True, "but": {c: False}},
-    "a file between": lambda a, c: {"text": a, "report": f"data:application/pdf;base64,{FILE}", "then": c},
+    "a file between": lambda a, c: {
+        "text": a,
+        "report": f"data:application/pdf;base64,{FILE}",
+        "then": c,
+    },
     "empty errors": lambda a, c: {"errors": [], "error": None, "message": a, "notes": ["", c]},
     "one name twice": _twice,
     "nested": _nested,
     "control characters": lambda a, c: {"a\u0007": f"{a}\t\r\n", "\u200bb": f" {c} \ud83d"},
-}  # fmt: skip
+}
 
 
 def body_of(shape, pair):
@@ -189,15 +220,35 @@ def test_an_answer_is_told_under_the_services_own_names(box):
     with svc.SvcMedicalConsult(**box.medical) as tool:
         text = tool.invoke(call_of(tool)).artifact.text
     assert text.split("\n") == [
-        "success: true", "treatment: amoxicillin 500 mg three times daily", "duration: 7 days", "dose_mg: 1.50",
-        "doses:", "  - 0.10", "  - 5", "protocols:", "  - id: 1", "    steps:", "      - rest", "      - when: null", "  - {}", 'note: ""', "none: []",
-    ]  # fmt: skip
+        "success: true",
+        "treatment: amoxicillin 500 mg three times daily",
+        "duration: 7 days",
+        "dose_mg: 1.50",
+        "doses:",
+        "  - 0.10",
+        "  - 5",
+        "protocols:",
+        "  - id: 1",
+        "    steps:",
+        "      - rest",
+        "      - when: null",
+        "  - {}",
+        'note: ""',
+        "none: []",
+    ]
 
 
 FILES = [
-    ("A1b" * 334, True), ("data:application/pdf;base64," + FILE, True), ("see " + FILE + " and rest", True), (FILE[:76] + "\n" + FILE, True),
-    ("A1b" * 333, False), ("A" * 5_000, False), ("ACGT" * 500, False), ("word " * 500, False), ("E11.9\n" * 300, False),
-]  # fmt: skip
+    ("A1b" * 334, True),
+    ("data:application/pdf;base64," + FILE, True),
+    ("see " + FILE + " and rest", True),
+    (FILE[:76] + "\n" + FILE, True),
+    ("A1b" * 333, False),
+    ("A" * 5_000, False),
+    ("ACGT" * 500, False),
+    ("word " * 500, False),
+    ("E11.9\n" * 300, False),
+]
 
 
 @pytest.mark.parametrize(("text", "is_file"), FILES, ids=lambda value: str(value)[:12])

@@ -54,11 +54,51 @@ CONTEXT = svc.PatientContext(
     images=[PNG],
 )
 SENT = {
-    svc.SvcMedicalConsult: ("POST", "/api/medical/chat", {"message": "chest pain", "specialty": "cardiology", "language": "en", "patientContext": {"age": 61, "sex": "female", "medicalHistory": ["asthma"], "currentMedications": ["salbutamol"]}}),
-    svc.SvcDecisionSupport: ("POST", "/api/medical/clinic-protocols", {"symptoms": ["chest pain"], "specialty": "cardiovascular", "vitalSigns": {"systolic": 150, "diastolic": 95.5, "heartRate": 90, "oxygenSaturation": 97}, "labResults": {"troponin": 0.02, "bnp": 80, "creatinine": 1, "glucose": 99}, "medicalHistory": ["asthma"]}),
-    svc.SvcCancerRisk: ("POST", "/api/medical/cancer-diagnosis", {"symptoms": "a cough for weeks", "imagingType": "chest CT", "patientAge": 61, "patientSex": "female", "riskFactors": ["smoking"], "images": [IMAGE]}),
+    svc.SvcMedicalConsult: (
+        "POST",
+        "/api/medical/chat",
+        {
+            "message": "chest pain",
+            "specialty": "cardiology",
+            "language": "en",
+            "patientContext": {
+                "age": 61,
+                "sex": "female",
+                "medicalHistory": ["asthma"],
+                "currentMedications": ["salbutamol"],
+            },
+        },
+    ),
+    svc.SvcDecisionSupport: (
+        "POST",
+        "/api/medical/clinic-protocols",
+        {
+            "symptoms": ["chest pain"],
+            "specialty": "cardiovascular",
+            "vitalSigns": {
+                "systolic": 150,
+                "diastolic": 95.5,
+                "heartRate": 90,
+                "oxygenSaturation": 97,
+            },
+            "labResults": {"troponin": 0.02, "bnp": 80, "creatinine": 1, "glucose": 99},
+            "medicalHistory": ["asthma"],
+        },
+    ),
+    svc.SvcCancerRisk: (
+        "POST",
+        "/api/medical/cancer-diagnosis",
+        {
+            "symptoms": "a cough for weeks",
+            "imagingType": "chest CT",
+            "patientAge": 61,
+            "patientSex": "female",
+            "riskFactors": ["smoking"],
+            "images": [IMAGE],
+        },
+    ),
     svc.SvcMedicalStatus: ("GET", "/api/medical/clinic-protocols", None),
-}  # fmt: skip
+}
 
 
 def arrived(box):
@@ -176,12 +216,36 @@ def answered(box, body, kind=svc.SvcMedicalConsult, **words):
 
 
 UNREADABLE = [
-    b"", b"  ", b"<html>zebulonic</html>", b"{", b"null", b"5", b"true", b"{}", b"[]", b'{"success": true}', b'{"response": ""}', b'{"response": null, "more": [{}, " "]}', b'""',
-    b'{"error": "zebulonic is bad"}', b'{"success": false, "message": "zebulonic"}', b'{"error": {"message": "zebulonic"}}',
-    b'{"choices": []}', b"[" * 5000, b"[" * 5000 + b"1" + b"]" * 5000, b"\xff\xfe", b'{"errors": ["zebulonic"]}', b"zebulonic",
-    b'{"status": "error", "message": "zebulonic"}', b'{"detail": "zebulonic"}', b'{"detail": [{"loc": ["body"], "msg": "zebulonic"}]}', b'{"success": "false"}',
-    b'{"status": 503, "title": "zebulonic"}', b'{"error": {"code": 3}, "requestId": "7", "response": ""}', b'{"disclaimer": "zebulonic"}',
-]  # fmt: skip
+    b"",
+    b"  ",
+    b"<html>zebulonic</html>",
+    b"{",
+    b"null",
+    b"5",
+    b"true",
+    b"{}",
+    b"[]",
+    b'{"success": true}',
+    b'{"response": ""}',
+    b'{"response": null, "more": [{}, " "]}',
+    b'""',
+    b'{"error": "zebulonic is bad"}',
+    b'{"success": false, "message": "zebulonic"}',
+    b'{"error": {"message": "zebulonic"}}',
+    b'{"choices": []}',
+    b"[" * 5000,
+    b"[" * 5000 + b"1" + b"]" * 5000,
+    b"\xff\xfe",
+    b'{"errors": ["zebulonic"]}',
+    b"zebulonic",
+    b'{"status": "error", "message": "zebulonic"}',
+    b'{"detail": "zebulonic"}',
+    b'{"detail": [{"loc": ["body"], "msg": "zebulonic"}]}',
+    b'{"success": "false"}',
+    b'{"status": 503, "title": "zebulonic"}',
+    b'{"error": {"code": 3}, "requestId": "7", "response": ""}',
+    b'{"disclaimer": "zebulonic"}',
+]
 
 
 @pytest.mark.parametrize("body", UNREADABLE, ids=lambda b: str(b[:20]))
@@ -195,10 +259,13 @@ def test_what_nothing_can_be_read_from_is_a_tool_error(box, body):
 
 
 BESIDE_AN_ERROR = [
-    {"error": "image 3 unreadable", "findings": "STEMI: activate the cath lab"}, {"success": False, "response": "potassium 7.1, treat now"},
-    {"errors": [{"severity": "warning"}], "response": "Anaphylaxis"}, {"status": "error", "message": "one image failed", "riskScore": 61},
-    {"success": "false", "recommendations": ["a"]}, {"status": "failed", "detail": "x", "uptime": 3},
-]  # fmt: skip
+    {"error": "image 3 unreadable", "findings": "STEMI: activate the cath lab"},
+    {"success": False, "response": "potassium 7.1, treat now"},
+    {"errors": [{"severity": "warning"}], "response": "Anaphylaxis"},
+    {"status": "error", "message": "one image failed", "riskScore": 61},
+    {"success": "false", "recommendations": ["a"]},
+    {"status": "failed", "detail": "x", "uptime": 3},
+]
 
 
 @pytest.mark.parametrize("answer_to", ["model", "program"])
@@ -220,23 +287,58 @@ def test_a_detail_among_findings_is_no_error(box):
 
 
 LONG = "Give 1.5 mg of adrenaline every 5 minutes, " * 8
-ANSWER = {"response": f"See below. {LONG}", "riskLevel": "high", "riskScore": 61, "urgency": "emergency", "recommendations": [LONG, "Call."]}  # fmt: skip
+ANSWER = {
+    "response": f"See below. {LONG}",
+    "riskLevel": "high",
+    "riskScore": 61,
+    "urgency": "emergency",
+    "recommendations": [LONG, "Call."],
+}
 
 
 # -- findings -------------------------------------------------------------------------------------
 
 FOUND = [
-    ({"riskLevel": "high", "riskScore": 61, "urgency": "urgent", "recommendations": ["a", "b"]}, ("high", 61, "urgent", ("a", "b"))),
-    ({"risk_level": "Low", "risk_score": 0.2, "urgency": 1, "recommendations": "Rest. Drink 1.5 l."}, ("Low", 0.2, 1, ("Rest. Drink 1.5 l.",))),
-    ({"riskScore": "61 %", "riskLevel": 3, "urgency": " Notfall ", "recommendations": [{"action": "x"}]}, (3, "61 %", " Notfall ", ({"action": "x"},))),
-]  # fmt: skip
+    (
+        {"riskLevel": "high", "riskScore": 61, "urgency": "urgent", "recommendations": ["a", "b"]},
+        ("high", 61, "urgent", ("a", "b")),
+    ),
+    (
+        {
+            "risk_level": "Low",
+            "risk_score": 0.2,
+            "urgency": 1,
+            "recommendations": "Rest. Drink 1.5 l.",
+        },
+        ("Low", 0.2, 1, ("Rest. Drink 1.5 l.",)),
+    ),
+    (
+        {
+            "riskScore": "61 %",
+            "riskLevel": 3,
+            "urgency": " Notfall ",
+            "recommendations": [{"action": "x"}],
+        },
+        (3, "61 %", " Notfall ", ({"action": "x"},)),
+    ),
+]
 NOT_FOUND = [
-    {"data": {"riskLevel": "high", "urgency": "now"}}, {"success": True, "result": {"riskScore": 4}}, {"risk": {"level": "high", "score": "61 %"}},
-    {"confidence": {"score": 0.92}}, {"imageAnalysis": {"quality": {"score": 98}}}, {"wells": {"score": 4}}, {"differential": {"condition": "ACS", "probability": 0.85}},
-    {"bleeding": {"risk": "high"}}, {"triageLevel": 1, "triage": "red", "priority": "stat", "acuity": 1}, {"riskCategory": "high", "riskPercentage": 12, "score": 3, "probability": 0.8},
-    {"patient": {"riskLevel": "high"}, "response": "x"}, [{"riskLevel": "high"}], {"recommendedActions": ["x"], "nextSteps": "y", "recommendation": "z"},
-    {"riskLevel": True, "riskScore": ["x"], "urgency": "", "recommendations": [], "a": 1}, {"riskLevel": None, "urgency": {"level": "red"}, "a": 1},
-]  # fmt: skip
+    {"data": {"riskLevel": "high", "urgency": "now"}},
+    {"success": True, "result": {"riskScore": 4}},
+    {"risk": {"level": "high", "score": "61 %"}},
+    {"confidence": {"score": 0.92}},
+    {"imageAnalysis": {"quality": {"score": 98}}},
+    {"wells": {"score": 4}},
+    {"differential": {"condition": "ACS", "probability": 0.85}},
+    {"bleeding": {"risk": "high"}},
+    {"triageLevel": 1, "triage": "red", "priority": "stat", "acuity": 1},
+    {"riskCategory": "high", "riskPercentage": 12, "score": 3, "probability": 0.8},
+    {"patient": {"riskLevel": "high"}, "response": "x"},
+    [{"riskLevel": "high"}],
+    {"recommendedActions": ["x"], "nextSteps": "y", "recommendation": "z"},
+    {"riskLevel": True, "riskScore": ["x"], "urgency": "", "recommendations": [], "a": 1},
+    {"riskLevel": None, "urgency": {"level": "red"}, "a": 1},
+]
 
 
 def findings(made):
@@ -299,10 +401,20 @@ def test_no_error_tells_of_the_patient_in_another_spelling_either(box, caplog, f
 
 
 MARKED_ARGUMENTS = {
-    svc.SvcMedicalConsult: {"patient_context": {name: MARKED[name] for name in ("age", "sex", "medical_history", "current_medications")}},
-    svc.SvcDecisionSupport: {name: MARKED[name] for name in ("vital_signs", "lab_results", "medical_history")},
-    svc.SvcCancerRisk: {"patient_age": MARKED["age"], "patient_sex": MARKED["sex"], "risk_factors": MARKED["risk_factors"]},
-}  # fmt: skip
+    svc.SvcMedicalConsult: {
+        "patient_context": {
+            name: MARKED[name] for name in ("age", "sex", "medical_history", "current_medications")
+        }
+    },
+    svc.SvcDecisionSupport: {
+        name: MARKED[name] for name in ("vital_signs", "lab_results", "medical_history")
+    },
+    svc.SvcCancerRisk: {
+        "patient_age": MARKED["age"],
+        "patient_sex": MARKED["sex"],
+        "risk_factors": MARKED["risk_factors"],
+    },
+}
 
 
 @pytest.mark.parametrize("kind", TOOLS[:3])
@@ -321,13 +433,35 @@ def test_nor_does_one_about_a_tools_own_arguments(box, caplog, kind):
 
 # -- what the model is told of the record ---------------------------------------------------------
 
-HISTORY = ["asthma", "COPD", "allergy: penicillin", "allergy: latex", "intolerance: lactose", "procedure: appendectomy"]  # fmt: skip
+HISTORY = [
+    "asthma",
+    "COPD",
+    "allergy: penicillin",
+    "allergy: latex",
+    "intolerance: lactose",
+    "procedure: appendectomy",
+]
 TOLD = {
-    svc.SvcMedicalConsult: "Sent of the patient's record: age, sex, 2 conditions, 2 allergies, 1 intolerance, 1 procedure, 1 medication. Not taken by this endpoint: vital signs (systolic, diastolic, heart rate, 1 other), lab results (troponin, bnp, creatinine, 1 other), 1 risk factor, 1 image.",
-    svc.SvcDecisionSupport: "Sent of the patient's record: vital signs (systolic, diastolic, heart rate, 1 other), lab results (troponin, bnp, creatinine, 1 other), 2 conditions, 2 allergies, 1 intolerance, 1 procedure. Not taken by this endpoint: age, sex, 1 medication, 1 risk factor, 1 image.",
-    svc.SvcCancerRisk: "Sent of the patient's record: age, sex, 1 risk factor, 1 image. Not taken by this endpoint: 2 conditions, 2 allergies, 1 intolerance, 1 procedure, 1 medication, vital signs (systolic, diastolic, heart rate, 1 other), lab results (troponin, bnp, creatinine, 1 other).",
+    svc.SvcMedicalConsult: (
+        "Sent of the patient's record: age, sex, 2 conditions, 2 allergies, 1 intolerance, 1 procedure, 1 medication. "
+        "Not taken by this endpoint: vital signs (systolic, diastolic, heart rate, 1 "
+        "other), lab results (troponin, bnp, creatinine, 1 other), 1 risk factor, 1 "
+        "image."
+    ),
+    svc.SvcDecisionSupport: (
+        "Sent of the patient's record: vital signs (systolic, diastolic, heart rate, "
+        "1 other), lab results (troponin, bnp, creatinine, 1 other), 2 conditions, 2 "
+        "allergies, 1 intolerance, 1 procedure. "
+        "Not taken by this endpoint: age, sex, 1 medication, 1 risk factor, 1 image."
+    ),
+    svc.SvcCancerRisk: (
+        "Sent of the patient's record: age, sex, 1 risk factor, 1 image. "
+        "Not taken by this endpoint: 2 conditions, 2 allergies, 1 intolerance, 1 "
+        "procedure, 1 medication, vital signs (systolic, diastolic, heart rate, 1 "
+        "other), lab results (troponin, bnp, creatinine, 1 other)."
+    ),
     svc.SvcMedicalStatus: "",
-}  # fmt: skip
+}
 
 
 @pytest.mark.parametrize("kind", TOOLS)
@@ -337,9 +471,18 @@ def test_the_model_is_told_what_was_sent_by_names_only(box, kind):
     assert said.artifact.of_record == TOLD[kind]
     if kind is svc.SvcDecisionSupport:
         assert said.artifact.field_names == (
-            "symptoms", "specialty", "vitalSigns.systolic", "vitalSigns.diastolic", "vitalSigns.heartRate",
-            "vitalSigns.*", "labResults.troponin", "labResults.bnp", "labResults.creatinine", "labResults.*", "medicalHistory",
-        )  # fmt: skip
+            "symptoms",
+            "specialty",
+            "vitalSigns.systolic",
+            "vitalSigns.diastolic",
+            "vitalSigns.heartRate",
+            "vitalSigns.*",
+            "labResults.troponin",
+            "labResults.bnp",
+            "labResults.creatinine",
+            "labResults.*",
+            "medicalHistory",
+        )
     assert said.content.endswith(f"{TOLD[kind]}\n{NOTICE}" if TOLD[kind] else f"\n\n{NOTICE}")
     assert "Sent of" not in called(kind(**box.medical), ASKED[kind]).content
 
@@ -363,10 +506,23 @@ def test_what_an_import_left_out_is_counted_and_not_denied(box):
     resources = [
         fhir.patient(),
         fhir.observation("2160-0", fhir.quantity(3.9, "mg/dL"), at="2024-01-15T09:00:00Z"),
-        *(fhir.observation("8867-4", fhir.quantity(80, "/min"), at=f"2025-06-15T0{hour}:00:00Z") for hour in (1, 2, 3)),
-        *(fhir.condition(), fhir.condition(display="Essential hypertension (DISORDER)"), fhir.condition(verified="refuted"), fhir.condition(display="X", clinical="resolved")),
-        *(fhir.medication(**changed), fhir.medication(status="stopped"), fhir.medication(intent="plan"), fhir.smoking("266919005")),
-    ]  # fmt: skip
+        *(
+            fhir.observation("8867-4", fhir.quantity(80, "/min"), at=f"2025-06-15T0{hour}:00:00Z")
+            for hour in (1, 2, 3)
+        ),
+        *(
+            fhir.condition(),
+            fhir.condition(display="Essential hypertension (DISORDER)"),
+            fhir.condition(verified="refuted"),
+            fhir.condition(display="X", clinical="resolved"),
+        ),
+        *(
+            fhir.medication(**changed),
+            fhir.medication(status="stopped"),
+            fhir.medication(intent="plan"),
+            fhir.smoking("266919005"),
+        ),
+    ]
     record = svc.PatientContext.from_fhir(resources, today=fhir.TODAY)
     with svc.SvcDecisionSupport(**box.medical, patient=record) as tool:
         assert called(tool, ASKED[type(tool)]).artifact.of_record == (

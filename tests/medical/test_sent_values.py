@@ -36,9 +36,13 @@ def observation(code, value, unit, at):
 ASTHMA = {
     "resourceType": "Condition",
     "subject": OF_PATIENT,
-    "clinicalStatus": {"coding": [{"code": "active", "system": "http://terminology.hl7.org/CodeSystem/condition-clinical"}]},
+    "clinicalStatus": {
+        "coding": [
+            {"code": "active", "system": "http://terminology.hl7.org/CodeSystem/condition-clinical"}
+        ]
+    },
     "code": {"text": "zebulonic asthma"},
-}  # fmt: skip
+}
 RECORD = [
     PATIENT,
     observation("8867-4", 73, "/min", "2026-11-24T08:00:00Z"),
@@ -105,10 +109,17 @@ def test_the_values_are_in_memory_only(box, answer_to):
     copies = [copy.deepcopy(result), pickle.loads(pickle.dumps(result)), dataclasses.replace(result)]  # fmt: skip
     assert [one.sent for one in copies] == [()] * 3
     views = [
-        repr(result), repr(vars(result)), repr(dataclasses.asdict(result)), dumps_json(result).decode(),
-        pickle.dumps(result).decode("latin1"), JsonPlusSerializer(pickle_fallback=True).dumps_typed(message)[1].decode("latin1"),
-        repr(result.receipt), json.dumps(result.audit()), message.content, traced,
-    ]  # fmt: skip
+        repr(result),
+        repr(vars(result)),
+        repr(dataclasses.asdict(result)),
+        dumps_json(result).decode(),
+        pickle.dumps(result).decode("latin1"),
+        JsonPlusSerializer(pickle_fallback=True).dumps_typed(message)[1].decode("latin1"),
+        repr(result.receipt),
+        json.dumps(result.audit()),
+        message.content,
+        traced,
+    ]
     answer = json.dumps(result.raw)
     assert "4.0625" not in answer
     for view in views:
