@@ -196,7 +196,7 @@ def _is_whole_json(text: str) -> bool:
 
 
 def _message(answer: object) -> BaseMessage | None:
-    """The message that an answer is, or the last one of an agent's state."""
+    """The answer itself if it is a message, or the last message of an agent's state."""
     if isinstance(answer, BaseMessage):
         return answer
     if not isinstance(answer, Mapping):

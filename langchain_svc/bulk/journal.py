@@ -38,7 +38,7 @@ from .answers import RowResult, output_line
 from .options import Place
 from .rows import Row
 
-_APPLICATION = 0x53564342  # "SVCB", by which a journal is told from other SQLite files
+_APPLICATION = 0x53564342  # "SVCB", which tells a journal from other SQLite files
 _FORMAT = 4  # a journal of another format is refused, not misread
 _COUNT = "CHECK (typeof({0}) IN ('integer', 'null'))"
 _SCHEMA = f"""
@@ -186,7 +186,7 @@ class Journal:
         """Tell rows that are still to be asked from those with an answer.
 
         Raises:
-            SvcRequestError: A row is another than the one that was answered under its number.
+            SvcRequestError: A row is not the one that was answered under its number.
         """
         stored = {
             number: (key, digest, failed, cut)
@@ -246,7 +246,7 @@ class Journal:
         )
 
     def end_input(self, count: int) -> None:
-        """The input has so many rows: failures of rows behind its end are forgotten.
+        """Note that the input ends after `count` rows: failures behind its end are forgotten.
 
         Raises:
             SvcRequestError: There is an answer to a row behind its end.

@@ -69,7 +69,7 @@ class RunState:
         return self.shown
 
     def waiting(self, now: float) -> tuple[float, bool]:
-        """Seconds until the first open row goes on, 0 if one is at work; whether for a limit."""
+        """How long all open rows wait, and whether for a limit; 0 seconds while one is at work."""
         waits = list(self.waits.values())  # other threads may add some meanwhile
         if not waits or len(waits) < self.open:
             return 0.0, False

@@ -43,7 +43,7 @@ class Register:
             self._db.executemany("INSERT OR IGNORE INTO ids VALUES (?, ?)", claims)
 
     def owner(self, key: str) -> int | None:
-        """The first row with an id; None for an unknown one."""
+        """The number of the first row with an id; None for an unknown id."""
         with self._lock:
             row = self._db.execute(
                 "SELECT number FROM ids WHERE key = ?", (key,)

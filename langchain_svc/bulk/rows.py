@@ -129,7 +129,7 @@ class Source:
         if isinstance(template, str):
             self._columns = _columns(template)
         self._register = register
-        self._file: IO[bytes] | None = None  # one that has an end
+        self._file: IO[bytes] | None = None  # None for stdin and iterables
         self._count = 0
         self._chunk_rows = 1  # of a stream, whose next row may be long in coming
         self.total: int | None = None

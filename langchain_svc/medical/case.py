@@ -133,9 +133,7 @@ async def aload(
 
 
 def _raised(error: Exception) -> str:
-    return (
-        f"The record of this case cannot be had: patient= raised {type(error).__name__}"
-    )
+    return f"The record of this case cannot be loaded: patient= raised {type(error).__name__}"
 
 
 def _record_or_reason(record: object) -> PatientContext | str:

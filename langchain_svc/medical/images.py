@@ -45,7 +45,7 @@ def _base64_image(value: object) -> str:
 
 
 def _clinical_image(value: object) -> str:
-    """The same, where the application may give DICOM too: one picture of it, drawn as a PNG."""
+    """The same for the application, which may also give DICOM: that is drawn as a PNG."""
     if not isinstance(value, DicomImage):
         return _base64_image(value)
     try:

@@ -115,7 +115,7 @@ class _InMemory:
 class ClinicalResult(ClinicalReceipt, _InMemory):
     """The whole answer of a medical tool, and where it came from.
 
-    `deliver` gets one. It is also the artifact of a tool's message where `answer_to` is "model".
+    `deliver` gets it. It is also the artifact of a tool's message where `answer_to` is "model".
 
     Attributes:
         text: The whole answer as a text, with every field that the service sent.

@@ -111,7 +111,7 @@ class _Masking:
 
 
 def _masked_method(event: str, method: Callable[..., Any]) -> Callable[..., Any]:
-    """A handler's method, with masked arguments; one of `_WITHHELD` is not called."""
+    """A handler's method that gets masked arguments; a method of `_WITHHELD` is never called."""
 
     def call(*args: Any, **kwargs: Any) -> object:
         if event in _WITHHELD:
@@ -129,7 +129,7 @@ def _masked_method(event: str, method: Callable[..., Any]) -> Callable[..., Any]
 
 
 def _masking(handler: BaseCallbackHandler | _Masking) -> BaseCallbackHandler | _Masking:
-    """The handler under a mask, unless it is under one or hands a stream to the caller."""
+    """The handler, masked unless it is masked already or hands a stream to the caller."""
     if type(handler) is _Masking or hasattr(handler, "tap_output_iter"):
         return handler
     return _Masking(handler)
@@ -187,7 +187,7 @@ class PrivateCallbacks(BaseCallbackManager):
 
     @classmethod
     def around(cls, callbacks: Any) -> PrivateCallbacks | list[Any]:
-        """The callbacks of a run, masked; of several, one for each prompt."""
+        """The callbacks of a run, masked; a list of them where each prompt has its own."""
         if isinstance(callbacks, BaseCallbackManager):
             return cls().merge(callbacks)
         callbacks = callbacks or ()
