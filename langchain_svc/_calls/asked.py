@@ -17,9 +17,8 @@ from .leftover import SPILL, account, is_next, may_be_call, space, space_or_end
 from .marks import CALL_MARK, CLOSING, NAMED_ELEMENT
 
 FENCE = re.compile(r"`{3,9}[ \t]{0,9}\w{0,20}\s{0,40}(?=[^\s`])")
-_SPOKEN_OF = re.compile(
-    r"[^\n{}\[\]()<>=:\"]+(?:\Z|[;.,])"
-)  # as in: <tool_call> and </tool_call>
+# As in: <tool_call> and </tool_call>.
+_SPOKEN_OF = re.compile(r"[^\n{}\[\]()<>=:\"]+(?:\Z|[;.,])")
 _OWN_END = re.compile(r"</?tool_call>|\n[ \t]*\n|<tool_response")
 _CLOSED = re.compile(r"</[^<>\n]{1,60}>\s{0,10}\Z")
 
@@ -33,19 +32,18 @@ def own(c: Cursor) -> list[Raw] | None:
     raws = inside(c, tagged=True)
     if raws:
         close(c, raws, "tool_call", demanded=True)
-        closed = c.text[begin : c.at].rstrip().endswith("</tool_call>")
-        if (
-            closed and raws[-1].fault == CUT_OFF
-        ):  # the text is not cut: the model can be told
+        is_closed = c.text[begin : c.at].rstrip().endswith("</tool_call>")
+        if is_closed and raws[-1].fault == CUT_OFF:
+            # The answer goes on, so max_tokens did not cut it: the model can be told.
             raws[-1] = replace(raws[-1], fault="a value in it does not end", whole=True)
         return raws
     if raws is not None and is_next(c):
-        return raws
+        return raws  # these tags stand around those of the next call
     return _unread(c, begin)
 
 
 def _unread(c: Cursor, begin: int) -> list[Raw] | None:
-    """What stands in our own tags and is a call in no format; tags alone were only spoken of."""
+    """What stands in our own tags and is a call in no form; prose may speak of the tags alone."""
     c.at = begin
     text, end = c.until(_OWN_END, need=">\n")
     name = c.judge.named_in(text)
@@ -57,7 +55,9 @@ def _unread(c: Cursor, begin: int) -> list[Raw] | None:
     if not text.strip() and end is None:
         return [Raw(None, fault=CUT_OFF)]
     c.at = begin
-    return [Raw(name, leftover=fault)] if name else None
+    if name is None:
+        return None
+    return [Raw(name, leftover=fault)]
 
 
 def inside(c: Cursor, *, tagged: bool) -> list[Raw] | None:
@@ -66,7 +66,10 @@ def inside(c: Cursor, *, tagged: bool) -> list[Raw] | None:
     char = c.char()
     if char == "<":
         return c.families.inside(c) or []
-    raws = bare(c, tagged=tagged) if char in ("{", "[") else c.families.inside(c)
+    if char in ("{", "["):
+        raws = bare(c, tagged=tagged)
+    else:
+        raws = c.families.inside(c)
     if fence:
         c.space()
         c.accept("```")
@@ -85,10 +88,9 @@ def close(c: Cursor, raws: list[Raw], word: str, *, demanded: bool) -> None:
     c.skip(SPILL)
     space_or_end(c)
     if c.char() in ("<", "[", "✿"):
-        closing = c.match(CALL_MARK, 80)
-        if (closing and CLOSING.search(closing[0])) or (
-            not closing and c.accept(f"</{word}>")
-        ):
+        mark = c.match(CALL_MARK, 80)
+        is_closed = CLOSING.search(mark[0]) if mark else c.accept(f"</{word}>")
+        if is_closed:
             return
     c.at = begin
     if demanded or raws[-1].repaired:
@@ -102,23 +104,29 @@ def json_calls(c: Cursor, *, tagged: bool) -> list[Raw] | None:
     if json is None:
         return None
     raws = calls_in(json.value, c.judge, tagged=tagged)
-    if raws is None and json.fault:
-        c.at = begin  # other calls may stand in what was left open
-    if raws:
-        fault = raws[-1].fault or json.fault
-        raws[-1] = replace(raws[-1], fault=fault, whole=json.whole)
-    if raws and json.repaired:
+    if not raws:
+        if raws is None and json.fault:
+            c.at = begin  # other calls may stand in what was left open
+        return raws
+    if json.repaired:
         raws = [replace(raw, repaired=True) for raw in raws]
+    fault = raws[-1].fault or json.fault
+    raws[-1] = replace(raws[-1], fault=fault, whole=json.whole)
     return raws
 
 
 # -- JSON with nothing around it, or only a fence -------------------------------------------------
-# An answer may be made of JSON, too: what cannot be a call by its first keys is given back at once.
+# An answer may be JSON, too: if its first keys are not those of a call, it is prose at once.
 
 _TICKS = re.compile(r"`{3,}|~{3,}")
 _LABEL = re.compile(r"([\w+-]*)[ \t]*(?=[\n\r{[<])")
 _CODE_LABELS = frozenset({"tool_code", "tool_call", "tool_calls"})
-_SURE_LABELS = _CODE_LABELS.union(
+# fmt: off
+_SURE_LABELS = _CODE_LABELS.union((
+    "json", "jsonc", "json5", "javascript", "python", "tool", "tool_use", "function_call",
+))
+# fmt: on
+_LABELS = _CODE_LABELS.union(
     (
         "json",
         "jsonc",
@@ -136,11 +144,14 @@ _LABELS = _SURE_LABELS.union(("", "xml", "text", "plaintext"))
 def bare(c: Cursor, *, tagged: bool = False) -> list[Raw] | None:
     """`{"name": …, "arguments": …}`, lists of these, `{"tool_calls": […]}`, `[name(key=value)]`."""
     begin = c.at
-    found = c.families.listed(c) if c.char() == "[" else None
-    if found is not None:
-        return found
-    c.at = begin
-    return json_calls(c, tagged=tagged) if tagged or may_be_call(c) else None
+    if c.char() == "[":
+        raws = c.families.listed(c)
+        if raws is not None:
+            return raws
+        c.at = begin
+    if tagged or may_be_call(c):
+        return json_calls(c, tagged=tagged)
+    return None
 
 
 def fenced(c: Cursor, *, after_prose: bool = False) -> list[Raw] | None:
@@ -154,17 +165,23 @@ def fenced(c: Cursor, *, after_prose: bool = False) -> list[Raw] | None:
     label = match[1].lower() if match else None
     if label not in (_SURE_LABELS if after_prose else _LABELS):
         return None
-    raws: list[Raw] | None = []
+    raws = _in_fence(c, is_code=label in _CODE_LABELS)
     while raws == []:  # a mark before another one
-        c.space()
-        mark = c.match(CALL_MARK, 80) if c.char() in ("<", "[") else None
-        if mark:
-            raws = c.families.marked(c, mark[0])
-        elif c.char() == "<":
-            is_named = c.match(NAMED_ELEMENT, 80, peek=True)
-            raws = c.families.named_element(c) if is_named else None
-        elif c.char() in ("{", "["):
-            raws = bare(c)
-        else:
-            raws = c.families.code(c) if label in _CODE_LABELS else None
-    return raws if raws and any(c.judge.find(raw.name) for raw in raws) else None
+        raws = _in_fence(c, is_code=label in _CODE_LABELS)
+    if raws and any(c.judge.find(raw.name) for raw in raws):
+        return raws
+    return None
+
+
+def _in_fence(c: Cursor, *, is_code: bool) -> list[Raw] | None:
+    c.space()
+    char = c.char()
+    mark = c.match(CALL_MARK, 80) if char in ("<", "[") else None
+    if mark:
+        return c.families.marked(c, mark[0])
+    if char in ("{", "["):
+        return bare(c)
+    if char == "<":
+        is_named = c.match(NAMED_ELEMENT, 80, peek=True)
+        return c.families.named_element(c) if is_named else None
+    return c.families.code(c) if is_code else None

@@ -27,20 +27,22 @@ _SPEAKS_OF_TOOLS = ("<tool>", "<tools>", *_UNSURE)  # other texts have these, to
 
 def marked(c: Cursor, mark: str) -> list[Raw] | None:
     """What stands after the mark of any family; the mark alone is dropped before another one."""
-    begin, sure = c.at, mark not in _SPEAKS_OF_TOOLS
+    begin = c.at
+    is_sure = mark not in _SPEAKS_OF_TOOLS
     space(c)
-    raws = inside(c, tagged=sure) or None
-    if raws is None:
+    raws = inside(c, tagged=is_sure)
+    if not raws:
         c.at = begin
-        raws = headed(c, offered=not sure)
-    if raws is None:
+        raws = headed(c, offered=not is_sure)
+    if not raws:
         c.at = begin
         space(c)
-        dropped = mark[1] in "|｜" or c.match(MARK_FOLLOWS, 80)
+        is_dropped = mark[1] in "|｜" or c.match(MARK_FOLLOWS, 80)
         c.at = begin
-        return [] if dropped else None
+        return [] if is_dropped else None
     # Special tokens and brackets often have no closer, elements have one.
-    close(c, raws, mark[1:-1], demanded=mark[0] == "<" and mark[1].isalpha())
+    is_element = mark[0] == "<" and mark[1].isalpha()
+    close(c, raws, mark[1:-1], demanded=is_element)
     return raws
 
 
@@ -49,15 +51,15 @@ def _inside(c: Cursor) -> list[Raw] | None:
     begin = c.at
     if c.char() == "<":
         raws = name_and_arguments(c) if c.sees(*NAME_TAGS) else None
-        c.at = c.at if raws else begin
+        if not raws:
+            c.at = begin
         return raws
-    raws = None
     for reader in (name_and_arguments, python_calls, headed):
         c.at = begin
         raws = reader(c)
         if raws:
-            break
-    return raws
+            return raws
+    return None
 
 
 def _functools(c: Cursor) -> list[Raw] | None:

@@ -22,14 +22,13 @@ def gemma(c: Cursor) -> list[Raw] | None:
     if not head:
         return None
     parts = _GEMMA_QUOTE.split(c.until(_GEMMA_END)[0])
-    # Every second part stood between two marks.
-    parsed = read_json(
-        "".join(dumps(part) if at % 2 else part for at, part in enumerate(parts))
-    )
+    # Every second part stood between two marks, so it is a string.
+    parts[1::2] = map(dumps, parts[1::2])
+    parsed = read_json("".join(parts))
     if parsed is None:
         return [Raw(head["name"], fault="unreadable arguments")]
-    cut = len(parts) % 2 == 0 or parsed.cut_in_value
-    fault = CUT_OFF if cut else parsed.spare
+    is_open = len(parts) % 2 == 0
+    fault = CUT_OFF if is_open or parsed.cut_in_value else parsed.spare
     return [
         Raw(head["name"], parsed.value, fault, whole=parsed.complete, repaired=True)
     ]

@@ -34,10 +34,13 @@ def headed(c: Cursor, *, offered: bool = True) -> list[Raw] | None:
     name = _head(c)
     if name is None or (offered and not c.judge.find(name)):
         return None
-    bracketed = "(" in c.text[begin : c.at]
+    has_bracket = "(" in c.text[begin : c.at]
     raw = with_json(c, name)
     c.space()
-    c.accept("```", *([")"] if bracketed else []))
+    if has_bracket:
+        c.accept("```", ")")
+    else:
+        c.accept("```")
     return [raw]
 
 
@@ -58,21 +61,21 @@ def _head(c: Cursor) -> str | None:
         if match is None:
             return None
         c.at = match.end()
-        if word := match["word"]:
-            if word in _FILLERS:
-                filler = filler or word
-            elif name is not None:
-                return None
-            else:
-                name = word
+        word = match["word"]
+        if word in _FILLERS:
+            filler = filler or word
+        elif word and name is not None:
+            return None
+        elif word:
+            name = word
     return name or filler
 
 
 def unmarked(c: Cursor) -> list[Raw] | None:
     """A call whose marks a server has taken away; prose may begin with a tool's name, too."""
-    while (match := _BEFORE_NAME.match(c.text, c.at)) and (
-        not match["word"] or match["word"] in _FILLERS
-    ):
+    while match := _BEFORE_NAME.match(c.text, c.at):
+        if match["word"] and match["word"] not in _FILLERS:
+            break
         c.at = match.end()
     begin = c.at
     if not c.final and f" {c.text[begin:]}" in _FILLER_BEGINS:
@@ -87,4 +90,6 @@ def unmarked(c: Cursor) -> list[Raw] | None:
         raws = python_calls(c)
         if raws and c.char() not in ("", "\n"):
             return None
-    return raws if raws and all(c.judge.fits(raw) for raw in raws) else None
+    if raws and all(map(c.judge.fits, raws)):
+        return raws
+    return None

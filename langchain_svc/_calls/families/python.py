@@ -17,44 +17,51 @@ _KEYWORD = re.compile(r"(\w+)\s*=(?!=)\s*")
 def python_list(c: Cursor) -> list[Raw] | None:
     """`[name(key=value), …]`: Llama 3.2 and 4, LFM2, BFCL's own prompt."""
     c.at += 1
-    found = python_calls(c, listed=True)
+    raws = python_calls(c, listed=True)
     c.skip(_BETWEEN)
-    return found if found and (c.accept("]") or not c.char()) else None
+    if raws and (c.accept("]") or not c.char()):
+        return raws
+    return None
 
 
 def python_calls(c: Cursor, *, listed: bool = False) -> list[Raw] | None:
     """`name(key=value)`, one or several; in a list the first of them tells what it is."""
-    found: list[Raw] = []
+    raws: list[Raw] = []
     while True:
         begin = c.at
         c.skip(_BETWEEN)
-        printed = c.accept("print(")
+        is_printed = c.accept("print(")
         name = c.word()
-        offered = c.judge.find(name) or (listed and found)
-        text, closed = c.bracketed() if offered and c.char() == "(" else ("", False)
-        keywords = (
-            _keywords(name, text[1:-1] if closed else text[1:], c.judge)
-            if text
-            else None
-        )
-        if keywords is None:
+        is_name = c.judge.find(name) or (listed and raws)
+        raw = _call(c, name) if is_name and c.char() == "(" else None
+        if raw is None:
             c.at = begin
-            return found or None
-        arguments, spare = keywords
-        fault = "" if closed else CUT_OFF
-        found.append(Raw(name, arguments, fault, whole=closed, leftover=spare))
-        if printed:
+            return raws or None
+        raws.append(raw)
+        if is_printed:
             c.accept(")")
+
+
+def _call(c: Cursor, name: str) -> Raw | None:
+    """The call whose arguments stand in the parenthesis here."""
+    text, is_closed = c.bracketed()
+    body = text[1:-1] if is_closed else text[1:]
+    keywords = _keywords(name, body, c.judge)
+    if keywords is None:
+        return None
+    arguments, leftover = keywords
+    fault = "" if is_closed else CUT_OFF
+    return Raw(name, arguments, fault, whole=is_closed, leftover=leftover)
 
 
 def _keywords(
     name: str, body: str, judge: Judge
 ) -> tuple[dict[str, object], str] | None:
-    """The arguments, and what is left over; None if code with variables calls, and no model."""
+    """The arguments, and what is left over; None if it is code with variables, and no call."""
     tool = judge.find(name)
     order = list(tool.properties) if tool else []
     arguments: dict[str, object] = {}
-    spare = ""
+    leftover = ""
     for place, part in enumerate(split_commas(body)):
         keyword = _KEYWORD.match(part)
         text = part[keyword.end() :] if keyword else part
@@ -66,11 +73,11 @@ def _keywords(
         else:
             return None
         if key in arguments:
-            spare = f"the parameter {key[:40]!r} stands twice"
+            leftover = f"the parameter {key[:40]!r} stands twice"
         elif not is_literal and _QUOTE.search(text):
-            spare = STRAY_TEXT
+            leftover = STRAY_TEXT
         arguments[key] = value
-    return arguments, spare
+    return arguments, leftover
 
 
 _QUOTE = re.compile("['\"]")
@@ -78,10 +85,9 @@ _QUOTE = re.compile("['\"]")
 
 def _python_value(text: str) -> tuple[object, bool]:
     """An argument's value, and whether it is a literal and not a word."""
-    json = read_json(
-        f"[{text}]"
-    )  # a list makes a value of its own of a bare word or number
-    items = json.value if json and isinstance(json.value, list) else []
-    if len(items) != 1:
+    json = read_json(f"[{text}]")  # a bare word or number is a value only within a list
+    items = json.value if json else None
+    if not isinstance(items, list) or len(items) != 1:
         return text, False
-    return items[0], text[0] in "\"'" or items[0] != text
+    is_quoted = text[0] in "\"'"
+    return items[0], is_quoted or items[0] != text

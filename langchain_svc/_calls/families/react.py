@@ -23,7 +23,9 @@ def react(c: Cursor) -> list[Raw] | None:
     name = c.word()
     if c.judge.find(name) and c.char() == "[":
         text = c.until(_LINE_END, need="\n")[0].strip("*`'\" \t\r")
-        return [Raw(name, text[1:-1], loose=True)] if text.endswith("]") else None
+        if not text.endswith("]"):
+            return None
+        return [Raw(name, text[1:-1], loose=True)]
     c.skip(_EDGE)
     if not c.judge.find(name) or c.char() not in ("\n", ""):
         c.at = begin
@@ -38,6 +40,7 @@ def react(c: Cursor) -> list[Raw] | None:
     if raw.arguments is MISSING:
         c.at = begin
         text = c.until(_NEXT_STEP, need=":")[0].strip()
-        cut = text[:3] in ("`", "``", "```")  # in a fence that was to hold JSON
-        return [Raw(name, text, CUT_OFF if cut else "", loose=True)]
+        raw = Raw(name, text, loose=True)
+        if text[:3] in ("`", "``", "```"):  # a fence that was to hold JSON
+            raw = Raw(name, text, CUT_OFF, loose=True)
     return [raw]
