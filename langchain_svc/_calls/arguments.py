@@ -1,7 +1,7 @@
-"""The arguments of a call while they are written, for those who want them before the call is known.
+"""The arguments of a call while the model writes them, before the whole call is there.
 
-Only a call in our own form is followed: the name stands before the arguments there, and their JSON
-is yielded as the model writes it. What the whole call turns out to be is still the parser's to say.
+Only a call in the form asked for is followed: the name stands before the arguments there, and the
+stream yields their JSON as the model writes it. The parser still decides about the whole call.
 """
 
 from __future__ import annotations
@@ -37,9 +37,9 @@ class ArgumentsDelta:
 
 @dataclass(frozen=True)
 class CallEnd:
-    """The call is whole, and known; `rest` has to follow what was written of its arguments.
+    """The call is whole; `rest` has to follow the pieces of its arguments.
 
-    Where the call is bad, that is a bracket that closes nothing, so that nobody completes them.
+    For a bad call, the rest ends with a bracket that closes nothing, so that nobody completes it.
     """
 
     call: Call | BadCall
@@ -47,42 +47,43 @@ class CallEnd:
 
 
 class ArgumentStream:
-    """Follows the arguments of one call; `holds` says whether what is written must be held back."""
+    """Follows the arguments of one call; `holds` says whether the text so far must wait."""
 
     def __init__(self, holds: Callable[[str], bool]) -> None:
         self._holds = holds
         self._brackets = Brackets()
-        self._written: list[str] = []
+        self._pieces: list[str] = []
         self._size = 0
-        self.begun = False
-        self.over = False  # this is not a call that can be followed
+        self.has_started = False
+        self.is_over = False  # this is not a call that can be followed
 
-    def begin(self, held: str) -> list[CallStart | ArgumentsDelta]:
-        """See whether the text that is held back begins a call, and shows its arguments."""
-        head = _HEAD.match(held)
+    def start(self, text: str) -> list[CallStart | ArgumentsDelta]:
+        """The first events, if the text begins a call and shows its arguments."""
+        head = _HEAD.match(text)
         if head is None:
-            self.over = len(held) > _LONGEST_HEAD
-        elif not self._holds(held):
-            self.begun = True
-            return [CallStart(head["name"]), *self.feed(held[head.end() :])]
-        return []
+            self.is_over = len(text) > _LONGEST_HEAD
+            return []
+        if self._holds(text):
+            return []
+        self.has_started = True
+        return [CallStart(head["name"]), *self.parse_chunk(text[head.end() :])]
 
-    def feed(self, text: str) -> list[CallStart | ArgumentsDelta]:
-        """The next piece of the text."""
+    def parse_chunk(self, text: str) -> list[ArgumentsDelta]:
+        """The next piece of the arguments."""
         if self._brackets.closed:
             return []
         size = self._brackets.follow(text)
         piece = text if size is None else text[: size - self._size]
         self._size += len(piece)
-        self._written.append(piece)
+        self._pieces.append(piece)
         return [ArgumentsDelta(piece)] if piece else []
 
-    def end(self, call: Call | BadCall) -> CallEnd:
-        """The parser has read the call."""
+    def end_call(self, call: Call | BadCall) -> CallEnd:
+        """The event for the call that the parser has read."""
         quote, closers = self._brackets.rest
         if isinstance(call, Call):
             try:
-                arguments = json.loads("".join(self._written) + closers)
+                arguments = json.loads("".join(self._pieces) + closers)
             except ValueError:
                 reason = "the arguments are not JSON as they were written"
                 call = BadCall(call.name, reason, source=call.source, asked=True)
