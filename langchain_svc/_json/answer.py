@@ -45,6 +45,7 @@ _MARK = re.compile(
 )
 _LINE_BEFORE = re.compile(r"(?:\A|[\n:>`-])[ \t]*$")
 _LOOK_BACK = 60
+_BEFORE_VALUE = (":", ",", "[", "{", "(", "=")
 _IN_OBJECT = frozenset([*QUOTES, "}", "\\", "{"])
 _IN_ARRAY = frozenset([*QUOTES, "]", "\\"])
 
@@ -165,7 +166,7 @@ class _Search:
 
     def _is_fenced(self, at: int) -> bool:
         """Whether a fence opens right before `at`, with or without a label."""
-        before = self._text[max(0, at - _LOOK_BACK) : at].rstrip()
+        before = self._text_before(at)
         end = len(before)
         while end and (before[end - 1].isalnum() or before[end - 1] in "_+-"):
             end -= 1
@@ -173,8 +174,10 @@ class _Search:
 
     def _continues(self, at: int) -> bool:
         """Whether the bracket at `at` stands where a value of the JSON around it would."""
-        before = self._text[max(0, at - _LOOK_BACK) : at].rstrip()
-        return before.endswith((":", ",", "[", "{", "(", "="))
+        return self._text_before(at).endswith(_BEFORE_VALUE)
+
+    def _text_before(self, at: int) -> str:
+        return self._text[max(0, at - _LOOK_BACK) : at].rstrip()
 
     def _offer(self, value: JsonValue, begin: int, *, nested: bool) -> bool:
         """Fit a value to the schema, and keep it if it is the best; returns whether it fits."""

@@ -11,6 +11,7 @@ from __future__ import annotations
 import json
 import operator
 from collections.abc import Iterable, Iterator, Mapping
+from itertools import chain
 from typing import Any, NamedTuple
 
 from . import scalars
@@ -21,8 +22,7 @@ from .schema import (
     SchemaPart,
     has_any_type,
     has_type,
-    mapping_of,
-    names_in,
+    type_names,
 )
 from .shapes import (
     array_shapes,
@@ -61,6 +61,10 @@ class Fitted(NamedTuple):
     value: object
     penalty: int  # 0: valid as it was
     problems: list[str]
+
+
+def _unexpected(value: object, path: str, expected: str) -> Fitted:
+    return Fitted(value, 0, [f"{path}: expected {expected}, {got(value)}"])
 
 
 def problems(value: object, schema: Schema | CompiledSchema) -> list[str]:
@@ -156,8 +160,7 @@ class _Fitter:
         ]
         if types and not matching:
             if not self._coerce:
-                expected = " or ".join(types)
-                return Fitted(value, 0, [f"{path}: expected {expected}, {got(value)}"])
+                return _unexpected(value, path, " or ".join(types))
             if len(types) > 1:
                 return self._fit_union(value, part.by_type, path)
         penalty = 0
@@ -203,13 +206,10 @@ class _Fitter:
             if has_any_type(value, member)
         ]
         if not near:
-            types = [names_in(mapping_of(member).get("type")) for member, _ in attempts]
+            types = [type_names(member) for member, _ in attempts]
             if all(types):
-                names: dict[str, None] = {}
-                for member_types in types:
-                    names |= dict.fromkeys(member_types)
-                expected = " or ".join(names)
-                return Fitted(value, 0, [f"{path}: expected {expected}, {got(value)}"])
+                expected = dict.fromkeys(chain.from_iterable(types))
+                return _unexpected(value, path, " or ".join(expected))
             near = [fitted.problems for _, fitted in attempts]
         return Fitted(value, 0, min(near, key=len))
 
@@ -242,7 +242,7 @@ class _Fitter:
     ) -> Fitted:
         """The value with its parts fitted."""
         if type_name and not has_type(value, type_name):
-            return Fitted(value, 0, [f"{path}: expected {type_name}, {got(value)}"])
+            return _unexpected(value, path, type_name)
         if self._coerce and type_name == "integer" and isinstance(value, float):
             value = int(value)
         if part.allowed is not None and frozen(value) not in part.allowed:
@@ -250,7 +250,7 @@ class _Fitter:
             expected = ", ".join(show(option, _LONGEST_OPTION) for option in options)
             if "const" not in part.schema:
                 expected = f"one of {expected}"
-            return Fitted(value, 0, [f"{path}: expected {expected}, {got(value)}"])
+            return _unexpected(value, path, expected)
         fitted = Fitted(value, 0, [])
         if isinstance(value, dict):
             fitted = self._fit_object(value, part, path)

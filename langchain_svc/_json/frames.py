@@ -6,9 +6,12 @@ import re
 from dataclasses import dataclass
 from enum import Enum, auto
 
-from .signs import CLOSERS, COMMAS, ELLIPSIS, VALUE_START, is_key, peek, stops
+from .signs import CLOSERS, ELLIPSIS, VALUE_START, comma_at, is_key, peek, stops
 
 _CUT_WORD = re.compile(r"(?:t|tr|tru|f|fa|fal|fals|n|nu|nul|-)\Z")
+
+
+Container = dict[str, object] | list[object]
 
 
 class Slot(Enum):
@@ -30,7 +33,7 @@ class Frame:
     """One open container."""
 
     closer: str
-    value: dict[str, object] | list[object]
+    value: Container
     key: str = ""  # of the last field
     commas: int = 1  # since the last item; a container opens as if after a comma
     has_prose: bool = False  # it has text that is neither key nor value
@@ -68,7 +71,7 @@ def comma_separates(text: str, comma: int, slot: Slot, frames: list[Frame]) -> b
     at = comma
     for _ in range(3):  # commas too many change nothing
         at = peek(text, at + 1)
-        if text[at : at + 1] not in COMMAS:
+        if not comma_at(text, at):
             break
     if stops(text, at) or can_close(text[at], frames) or ELLIPSIS.match(text, at):
         return True

@@ -15,7 +15,14 @@ import textwrap
 from dataclasses import dataclass
 from typing import Any
 
-from .frames import Frame, Slot, can_close, comma_separates, expects_bare_words
+from .frames import (
+    Container,
+    Frame,
+    Slot,
+    can_close,
+    comma_separates,
+    expects_bare_words,
+)
 from .scalars import Scalar, literal
 from .signs import (
     ARROW,
@@ -30,9 +37,10 @@ from .signs import (
     STRUCTURE,
     VALUE_START,
     WHOLE_STRING,
+    comma_at,
     is_key,
     peek,
-    plus_joins,
+    quote_follows,
     skip,
     stops,
     structure_at,
@@ -96,7 +104,7 @@ class LenientParser:
     def __init__(self, text: str, at: int) -> None:
         self._text = text
         self._at = at
-        self._root: dict[str, object] | list[object] | None = None
+        self._root: Container | None = None
         self._frames: list[Frame] = []
         self._is_prose = False  # the root has text, and none of it is a key or a value
         self._is_cut = False  # the text ended inside a value
@@ -213,7 +221,7 @@ class LenientParser:
         if char not in "{[":
             self._repairs += 1
         closer = OPENERS[char]
-        container: dict[str, object] | list[object] = []
+        container: Container = []
         if closer == "}":
             container = {}
         if self._frames:
@@ -263,7 +271,7 @@ class LenientParser:
         """Whether what follows a closing bracket can stand behind the container at this depth."""
         text = self._text
         comma = peek(text, self._at)
-        if text[comma : comma + 1] not in COMMAS:
+        if not comma_at(text, comma):
             return True
         after = peek(text, comma + 1)
         in_object = depth > 0 and self._frames[depth - 1].is_object
@@ -449,9 +457,8 @@ class LenientParser:
         """Whether the next field or item begins behind a number or a literal, comma or not."""
         text = self._text
         after = peek(text, at)
-        if text[after : after + 1] in COMMAS:
-            after = peek(text, after + 1)
-            return text[after : after + 1] in QUOTES
+        if comma_at(text, after):
+            return quote_follows(text, after)
         if slot is Slot.ITEM:
             return after > at and VALUE_START.match(text, after) is not None
         return is_key(text, after, words=expects_bare_words(self._frames))
@@ -491,12 +498,10 @@ class LenientParser:
                 return None
             parts.append(part)
             plus = peek(self._text, self._at)
-            if slot is Slot.ROOT or not self._text.startswith("+", plus):
-                break
-            if not plus_joins(self._text, plus):
-                break
+            joins = self._text.startswith("+", plus) and quote_follows(self._text, plus)
+            if slot is Slot.ROOT or not joins:
+                return "".join(parts)
             self._pass_over(peek(self._text, plus + 1))
-        return "".join(parts)
 
     def _parse_one_string(self, slot: Slot) -> str | None:
         text = self._text
@@ -509,7 +514,8 @@ class LenientParser:
                 return string
         doubled = _DOUBLED.match(text, at)
         if doubled and (slot is Slot.KEY or structure_at(text, doubled.end())):
-            return self._end_string(doubled[2], doubled.end(), 1)  # {""a"": ""b""}
+            self._repairs += 1  # {""a"": ""b""}
+            return self._end_string(doubled[2], doubled.end())
         return self._parse_quoted(slot)
 
     def _parse_quoted(self, slot: Slot) -> str:
@@ -517,40 +523,45 @@ class LenientParser:
         at = self._at
         scan = StringScan(text, at + 1, slot, self._frames)
         ends = scan.find_end()
-        repairs = scan.inner_quotes
+        self._repairs += scan.inner_quotes
         if text[at] != '"':
-            repairs += 1
+            self._repairs += 1
         if ends is None:
-            return self._parse_unterminated(scan, repairs)
+            return self._parse_unterminated(scan)
         end, resume = ends
         raw = text[at + 1 : end]
-        # Quotes inside that might have ended the string, or a string without a closing quote: it
-        # can be read in another way.
+        # Another reading would end the string at an earlier quote, or had to guess its end.
         if scan.inner_quotes and (resume == end or _MAY_END.search(raw)):
             self._spare = self._spare or UNESCAPED
         if _CONTROL.search(raw):
-            repairs += 1
+            self._repairs += 1
         if resume != end + 1:
-            repairs += 1
-        return self._end_string(raw, resume, repairs)
+            self._repairs += 1
+        return self._end_string(raw, resume)
 
-    def _end_string(
-        self, raw: str, resume: int, repairs: int, *, cut: bool = False
-    ) -> str:
-        """The text of a string, which ends here: parsing goes on at `resume`."""
-        value, odd_escapes = unescape(raw, cut=cut)
+    def _end_string(self, raw: str, resume: int) -> str:
+        """The text of a string, behind which parsing goes on at `resume`."""
+        value, repairs = unescape(raw)
         self._at = resume
-        self._repairs += repairs + odd_escapes
-        self._is_cut = self._is_cut or cut
+        self._repairs += repairs
         return value
 
-    def _parse_unterminated(self, scan: StringScan, repairs: int) -> str:
+    def _cut_string(self, raw: str) -> str:
+        """The text of a string that the text ends inside of."""
+        value, repairs = unescape(raw, cut=True)
+        self._at = len(self._text)
+        self._repairs += repairs
+        self._is_cut = True
+        return value
+
+    def _parse_unterminated(self, scan: StringScan) -> str:
         """A string with no end: its closing quote was forgotten, or the text was cut off in it."""
         text = self._text
         begin = scan.begin
         self._unterminated += 1
         if self._unterminated > _MAX_UNTERMINATED:
-            return self._end_string(text[begin:], len(text), repairs, cut=True)
+            return self._cut_string(text[begin:])
+        self._repairs += 1
         # A fence or a tag at the end of the text is not part of the string.
         body = text[begin:]
         tail = _TAIL.search(text, max(begin, len(text) - 60))
@@ -558,11 +569,11 @@ class LenientParser:
             body = text[begin : tail.start()]
         content = self._without_closers(body)
         if content is None:
-            return self._end_string(body, len(text), repairs + 1, cut=True)
+            return self._cut_string(body)
         if scan.inner_quotes % 2:  # one of them was its end, and junk follows
             end = scan.last_inner_quote
-            return self._end_string(text[begin:end], end + 1, repairs + 1)
-        return self._end_string(content, begin + len(content), repairs + 1)
+            return self._end_string(text[begin:end], end + 1)
+        return self._end_string(content, begin + len(content))
 
     def _without_closers(self, raw: str) -> str | None:
         """The string without the closing brackets at its end, if they close all that is open."""
@@ -593,7 +604,8 @@ class LenientParser:
         if content.startswith("\n"):
             # A block of its own: as written, without the margin.
             content = textwrap.dedent(content[1:]).rstrip()
-        return self._end_string(content, end + 3, 1)
+        self._repairs += 1
+        return self._end_string(content, end + 3)
 
     def _triple_end(self, quotes: str, begin: int) -> int | None:
         """Where the first triple quotes stand that the structure of JSON follows."""
@@ -614,9 +626,11 @@ class LenientParser:
 
     def _parse_doubly_escaped(self, begin: int) -> str:
         r"""A string between \" and \", as in JSON encoded twice but for its outer quotes."""
-        closing = _ESCAPED_QUOTE.search(self._text, begin)
+        text = self._text
+        self._repairs += 1
+        closing = _ESCAPED_QUOTE.search(text, begin)
         if closing is None:
-            raw, _ = unescape(self._text[begin:], cut=True)
-            return self._end_string(raw, len(self._text), 1, cut=True)
-        raw, _ = unescape(self._text[begin : closing.start()])
-        return self._end_string(raw, closing.end(), 1)
+            raw, _ = unescape(text[begin:], cut=True)
+            return self._cut_string(raw)
+        raw, _ = unescape(text[begin : closing.start()])
+        return self._end_string(raw, closing.end())

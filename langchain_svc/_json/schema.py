@@ -246,11 +246,14 @@ def has_type(value: object, name: str, *, strictly: bool = False) -> bool:
     return value.is_integer() and not strictly
 
 
+def type_names(schema: object) -> list[str]:
+    """The types that a schema names."""
+    return names_in(mapping_of(schema).get("type"))
+
+
 def has_any_type(value: object, schema: object) -> bool:
     """Whether a value is of a type that a schema names."""
-    return any(
-        has_type(value, name) for name in names_in(mapping_of(schema).get("type"))
-    )
+    return any(has_type(value, name) for name in type_names(schema))
 
 
 # -- bounds ---------------------------------------------------------------------------------------

@@ -8,7 +8,7 @@ from itertools import groupby
 
 from .lenient import read_json
 from .scalars import SPELLED, fold
-from .schema import COMBINED, SchemaPart, has_any_type, mapping_of, names_in
+from .schema import COMBINED, SchemaPart, has_any_type, type_names
 
 # Wrappers that other keys may stand beside (a schema's skeleton, a tool call), those keys, and
 # wrappers that hold no answer.
@@ -77,7 +77,7 @@ def array_shapes(value: object) -> Iterator[object]:
 
 def join_rows(value: list[object], part: SchemaPart) -> Iterator[object]:
     """A list of rows in which a run of single values is a row whose brackets were forgotten."""
-    if "array" not in names_in(mapping_of(part.items).get("type")):
+    if "array" not in type_names(part.items):
         return
     if not any(isinstance(item, (str, int, float)) for item in value):
         return

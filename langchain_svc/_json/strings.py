@@ -21,9 +21,10 @@ from .signs import (
     STRUCTURE,
     VALUE_START,
     WHOLE_STRING,
+    comma_at,
     is_key,
     peek,
-    plus_joins,
+    quote_follows,
     stops,
     structure_at,
 )
@@ -98,7 +99,7 @@ class StringScan:
         char = text[after]
         if char in QUOTES:
             return self._ends_before_quote(quote, after)
-        if char == "+" and plus_joins(text, after):
+        if char == "+" and quote_follows(text, after):
             return True
         if slot is Slot.KEY:
             # A key has one line: by the second one its closing quote has been forgotten.
@@ -144,7 +145,7 @@ class StringScan:
         if not can_close(text[bracket], self._frames):
             return self._stray_brackets_end(bracket)
         after = peek(text, bracket + 1)
-        comma_follows = text[after : after + 1] in COMMAS
+        comma_follows = comma_at(text, after)
         if structure_at(text, after) and not comma_follows:
             return True
         if "\n" in text[bracket:after] or is_key(text, after):
