@@ -36,7 +36,7 @@ def check_coded(
 
 
 def _rle_fits(frame: bytes, pixels: int, sample_bytes: int) -> bool:
-    """Whether no segment unfolds to more than a byte a pixel: 2 bytes can stand for 128."""
+    """Whether no segment unfolds to more than a byte a pixel: 2 bytes can become 128."""
     count, *starts = struct.unpack_from("<16I", frame)
     if count != sample_bytes:
         return False

@@ -1,7 +1,7 @@
-"""What of a DICOM header is needed to draw its pixels, and what it says of text in them.
+"""The elements of a DICOM header that drawing needs, and what they say of text in the pixels.
 
-Only the elements of `_NEEDED` are read; those that name a patient never become objects, but for the
-PatientID where the caller expects one.
+Only the elements of `_NEEDED` are read. Those that name a patient never become objects, except the
+PatientID if the caller expects one.
 """
 
 from __future__ import annotations
@@ -79,7 +79,7 @@ def _read_elements(data: bytes, tags: Sequence[BaseTag] = _TAGS) -> Dataset:
     try:
         file = BytesIO(data)
         file.seek(_PREAMBLE)
-        # As pydicom does it, which then inflates without a bound.
+        # As pydicom does it; but pydicom then inflates without a bound.
         meta = read_dataset(
             file,
             is_implicit_VR=False,
@@ -125,12 +125,12 @@ _NO_PICTURES = {
     ),
 }
 _SECONDARY_CAPTURES = "1.2.840.10008.5.1.4.1.1.7"
-# Whose detectors make the pixels themselves; the others often photograph or draw a screen.
+# Their detectors make the pixels; other modalities often photograph or draw a screen.
 _DIRECT = frozenset({"CR", "CT", "DX", "MG", "MR", "NM", "PT"})
 
 
 def check_kind(header: Dataset, *, looked_at: bool) -> None:
-    """Refuse what is not a picture by itself, and one that may show who the patient is."""
+    """Refuse what is no picture by itself, and a picture that may show who the patient is."""
     modality = _text(header, "Modality")
     object_class = _text(header, "SOPClassUID")
     for kind, (prefix, name) in _NO_PICTURES.items():
@@ -147,7 +147,7 @@ def check_kind(header: Dataset, *, looked_at: bool) -> None:
 
 
 def _identifying(header: Dataset) -> str:
-    """Why a picture may show who the patient is; empty where nothing says so."""
+    """Why a picture may show who the patient is; empty if nothing suggests it."""
     if _text(header, "BurnedInAnnotation") == "YES":
         return "its header says that text is burned into the pixels (BurnedInAnnotation YES)"
     if _text(header, "RecognizableVisualFeatures") == "YES":

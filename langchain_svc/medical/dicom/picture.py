@@ -225,9 +225,9 @@ def _first(value: Sequence[float] | float | str | None) -> float | None:
 
 
 def _looked_up(values: Array, table: Dataset, *, is_little_endian: bool) -> Array:
-    """The entries of a table for values; those before and after it get its ends.
+    """The entries of a table for values; values before and after the table get its ends.
 
-    Not by pydicom, whose indexes wrap around in 8-bit tables of more than 256 entries.
+    pydicom is not used here: its indexes wrap around in 8-bit tables of more than 256 entries.
     """
     count, first, bits = (int(number) for number in table.LUTDescriptor)
     count = count or 1 << 16
@@ -243,7 +243,7 @@ def _looked_up(values: Array, table: Dataset, *, is_little_endian: bool) -> Arra
 
 
 def _is_patient(header: Dataset, stored: Array) -> Array:
-    """Where there is something of the patient and no padding."""
+    """Where the pixels show the patient and not padding."""
     if "PixelPaddingValue" not in header:
         return np.ones(stored.shape, bool)
     first = int(header.PixelPaddingValue)
@@ -262,7 +262,7 @@ _SHAPES = ("PixelAspectRatio", "PixelSpacing", "ImagerPixelSpacing")
 
 
 def _use_frames_own(header: Dataset, index: int) -> None:
-    """Put what is said of one frame, or else of all, in the place of what the file says."""
+    """Let what an enhanced file says of one frame, or else of all frames, replace its header."""
     groups = _groups(
         header, index, "PixelValueTransformationSequence", "FrameVOILUTSequence"
     )

@@ -1,8 +1,8 @@
-"""A record's resources, and of each only the elements that are used.
+"""The resources of a record, each cut down to the elements that the import uses.
 
-Names, addresses, identifiers and narratives are not read into anything: what is not in `USED` is
-dropped before a resource is checked. What remains is checked by the R4B classes of fhir.resources,
-which for these types are those of R4. Errors name the entry and the element, never a value.
+Names, addresses, identifiers and narratives never become objects: what is not in `USED` is dropped
+before a resource is checked. fhir.resources checks the rest by its R4B classes, which for these
+types are those of R4. Errors name the entry and the element, never a value.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ USED: Mapping[str, str] = {
         valueCodeableConcept valueString valueDateTime valueBoolean bodySite component
     """,
 }
-# Of what these hold, too, only that: their displays and identifiers may name people.
+# What is used within these elements. Their displays and identifiers may name people.
 _USED_WITHIN: Mapping[str, str] = {
     "subject": "reference type",
     "patient": "reference type",
@@ -66,8 +66,8 @@ _USED_WITHIN: Mapping[str, str] = {
     "repeat": "boundsPeriod",
     "dispenseRequest": "validityPeriod",
 }
-# Low, moderate, normal and unrestricted of v3 Confidentiality, and test data, which is of nobody:
-# every other label restricts.
+# Low, moderate, normal and unrestricted of v3 Confidentiality, and test data, which is about
+# nobody. Every other label restricts.
 _UNRESTRICTED = frozenset({"L", "M", "N", "U", "HTEST"})
 _NAMED_CODES: Mapping[str, re.Pattern[str]] = {
     "http://loinc.org": re.compile(r"[0-9]{1,7}-[0-9]"),
@@ -77,7 +77,7 @@ KIND = re.compile(r"[A-Z][A-Za-z]{1,39}")
 
 
 def objects(value: object) -> Iterator[Mapping[str, Any]]:
-    """The objects of an unchecked JSON list; none where there is no list."""
+    """The objects in an unchecked JSON list; none if the value is no list."""
     if not isinstance(value, (list, tuple)):
         return
     for item in value:
@@ -86,7 +86,7 @@ def objects(value: object) -> Iterator[Mapping[str, Any]]:
 
 
 def text(value: object) -> str:
-    """An unchecked text; empty where there is none."""
+    """An unchecked value if it is a text, or else an empty text."""
     return value if isinstance(value, str) else ""
 
 
@@ -247,7 +247,7 @@ def is_of_r4(kind: str) -> bool:
 
 @lru_cache
 def _elements(version: str, kind: str) -> frozenset[str]:
-    """The elements of a type of resource in a version of FHIR, R5 being the library's own."""
+    """The elements of a type of resource in a version of FHIR; without one, in R5."""
     return frozenset((*_model(kind, version).elements_sequence(), "resourceType"))
 
 

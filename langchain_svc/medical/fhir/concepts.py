@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from fhir.resources.R4B.codeableconcept import CodeableConcept
     from fhir.resources.R4B.coding import Coding
 
-# Terminologies whose displays are published words and so cannot name a patient.
+# Terminologies whose displays are published, and so cannot name a patient.
 _TERMINOLOGIES: Mapping[str, str] = {
     "SNOMED CT": "http://snomed.info/sct urn:oid:2.16.840.1.113883.6.96",
     "ICD-9-CM": "http://hl7.org/fhir/sid/icd-9-cm urn:oid:2.16.840.1.113883.6.103",
@@ -48,23 +48,26 @@ _NOTHING_CODES = frozenset({  # SNOMED CT, those that the International Patient 
     "787482006", "787483001", "160245001",
 })  # fmt: skip
 NOTHING = Untrue("it says that nothing is known, or that there is nothing of its kind")
-LONGEST_TYPED = 200  # what is longer is a narrative, which may tell anything of anybody
+LONGEST_TYPED = (
+    200  # a longer text is a narrative, which may tell anything about anybody
+)
 
 
 @dataclass(frozen=True)
 class Words:
-    """A concept in words, and whether somebody typed them, so that they are not published ones."""
+    """A concept in words, and whether somebody typed them, so that they may say anything."""
 
     text: str
     typed: bool = False
 
 
 def words_of(concept: CodeableConcept | None) -> tuple[Words, ...]:
-    """A concept in words, none where it has none: what is published first, then what was typed.
+    """A concept in words, if it has any: published displays first, then what somebody typed.
 
-    Where published displays and the text differ, all are there, and the code. Without a published
-    display: the concept's text, another display, a published code, or any code with the last part
-    of its system's name. All but published displays and codes may have been typed by anyone.
+    A text that differs from the published display is kept beside it, and so is the code. Without a
+    published display, the words are the first of these: the concept's text, another display, a
+    published code, any code behind the last part of its system's name. Anyone may have typed all
+    but published displays and codes.
     """
     if concept is None:
         return ()
@@ -75,7 +78,9 @@ def words_of(concept: CodeableConcept | None) -> tuple[Words, ...]:
     ]
     if not published:
         words = typed or _code_alone(codings)
-        return (words,) if words else ()
+        if words is None:
+            return ()
+        return (words,)
     displays = [_line(coding.display or "") for coding in published]
     first, *others = dict.fromkeys(displays)
     further = [Words(f"also coded as: {display}") for display in others]
@@ -97,11 +102,13 @@ def _unpublished_display(codings: Iterable[Coding]) -> str | None:
     return None
 
 
-def labelled(label: str, concept: CodeableConcept | None) -> tuple[Words, ...]:
-    """A concept that another is about, such as its site, in words behind a label."""
-    return tuple(
-        Words(f"{label}: {words.text}", words.typed) for words in words_of(concept)
-    )
+def labelled(label: str, *concepts: CodeableConcept | None) -> list[Words]:
+    """Concepts that another is about, such as its sites, in words behind a label."""
+    return [
+        Words(f"{label}: {words.text}", words.typed)
+        for concept in concepts
+        for words in words_of(concept)
+    ]
 
 
 def _code_alone(codings: Sequence[Coding]) -> Words | None:
@@ -131,7 +138,7 @@ def says_nothing(concept: CodeableConcept | None) -> bool:
 
 
 def typed_words(typed: str | None) -> Words | None:
-    """A text that somebody typed, in one line; None where it is empty."""
+    """A text that somebody typed, in one line; None if it is empty."""
     text = _line(typed or "")
     if not text:
         return None

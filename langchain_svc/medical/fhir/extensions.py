@@ -1,7 +1,7 @@
 """Extensions of the elements that are used: the few that decide, and the names of all others.
 
-An extension may change what an element means: German diagnoses carry in one whether they are
-excluded. So none is passed over in silence.
+An extension may change what an element means: in German records one says that a diagnosis is
+excluded. So the report names every extension that is not read.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ DOUBTED = "doubted"
 OVER = "over"
 NOT_TAKEN = "not taken"
 _NOTHING = ""
-# What an extension's code decides, by the last part of its address.
+# What an extension's code decides, by the last part of the extension's address.
 _DECIDING: Mapping[str, Mapping[str, str]] = {
     # German ICD-10-GM: excluded, suspected, state after, certain
     "icd-10-gm-diagnosesicherheit": {

@@ -87,7 +87,7 @@ class Field:
 
     @property
     def kind(self) -> str:
-        """Of the readings of a kind each must be within its window of the newest."""
+        """The group whose readings must all lie within their windows of its newest one."""
         return "body" if self.name in _OF_BODY else self.group
 
     @property
@@ -96,7 +96,7 @@ class Field:
         return f"{self.group}.{self.name}"
 
     def accepted(self, value: Decimal, unit: str) -> int | float:
-        """A value in the unit that is sent; a UnitError where that cannot be told."""
+        """A value in the unit that is sent; a UnitError if there is none, or no patient has it."""
         number = converted(value, unit, self.unit, self.substance)
         if not self.low <= number <= self.high:
             raise UnitError(
@@ -228,9 +228,9 @@ _USUAL_UNITS = (
 
 
 def doubts_about(group: str, name: str, value: float) -> str:
-    """Why nobody has a reading, with the unit that it probably is in; empty where one may have it.
+    """Why no patient can have a reading, and its probable unit; empty if one can.
 
-    Names are compared without regard to case, spaces and underscores; others have no bounds.
+    Names are compared without regard to case, spaces and underscores. Unknown names have no bounds.
     """
     field = _field_named(group, name)
     if field is None or field.low <= value <= field.high:
@@ -247,7 +247,7 @@ def doubts_about(group: str, name: str, value: float) -> str:
 
 
 def usual_unit(group: str, name: str) -> str:
-    """The unit that a reading is assumed to be in; empty where its name is not known."""
+    """The unit that a reading is assumed to be in; empty if its name is not known."""
     field = _field_named(group, name)
     if field is None:
         return ""
@@ -271,7 +271,7 @@ def fields_by_code(
     units: Mapping[str, str],
     windows: Mapping[str, timedelta | None],
 ) -> Codes:
-    """The fields by LOINC code, with what `PatientContext.from_fhir` was told to add or change."""
+    """The fields by LOINC code, with the codes, units and windows of the application."""
     table = _with_lab_codes(lab_codes, units)
     labs = dict.fromkeys(field.name for field in table.values() if field.group == _LAB)
     if unknown := [name for name in units if name not in labs]:
@@ -378,9 +378,9 @@ _PANELS = frozenset({
 
 
 def is_of_panel(part: Field, panels: Collection[str]) -> bool:
-    """Whether a part of an Observation of these codes is the patient's.
+    """Whether a component of an Observation with these codes is about the patient as a whole.
 
-    The parts of pressures have one code for the arm, a heart chamber and the pulmonary artery.
+    A pressure has the same code in the arm, in a heart chamber and in the pulmonary artery.
     """
     if part.group == _VITAL and not _PRESSURE_PANELS.isdisjoint(panels):
         return True
@@ -408,7 +408,7 @@ _USUAL_SITES: Mapping[str, frozenset[str]] = {
 
 
 def is_usual_site(field: Field, site: CodeableConcept | None) -> bool:
-    """Whether a vital sign is of the body site that its kind means where none is told."""
+    """Whether a vital sign is of a body site where it is usually measured, or names no site."""
     if field.group != _VITAL or site is None:
         return True
     usual = _USUAL_SITES.get(field.name, frozenset({_WHOLE_BODY}))

@@ -1,8 +1,8 @@
-"""What the patient and the relatives have and have had: conditions, allergies, procedures."""
+"""What the patient and the relatives have or had: conditions, allergies, procedures."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from datetime import date
 from typing import TYPE_CHECKING
 
@@ -46,16 +46,19 @@ def read_condition(
     over = OVER in decisions or _is_over(condition, importing.clock.today)
     if over and not importing.options.past_conditions:
         return "it is over (past_conditions=True takes it)"
+    if says_nothing(condition.code):
+        return NOTHING
     remarks = _doubts(condition, decisions)
     if over:
         remarks.append("past")
     remarks += _first_year(condition)
-    details = _sites(condition.bodySite)
+    stages = (stage.summary for stage in condition.stage or ())
+    details = labelled("site", *(condition.bodySite or ()))
     details += labelled("severity", condition.severity)
-    for stage in condition.stage or ():
-        details += labelled("stage", stage.summary)
-    return importing.add_concept(
-        HISTORY, resource, condition.code, remarks=remarks, details=details
+    details += labelled("stage", *stages)
+    words = words_of(condition.code)
+    return importing.add_text(
+        HISTORY, resource, words, remarks=remarks, details=details
     )
 
 
@@ -68,17 +71,10 @@ def _first_year(condition: Condition) -> list[str]:
     return []
 
 
-def _sites(concepts: Iterable[CodeableConcept] | None) -> list[Words]:
-    words: list[Words] = []
-    for site in concepts or ():
-        words += labelled("site", site)
-    return words
-
-
 def _untrue(
     condition: Condition | AllergyIntolerance, decisions: frozenset[str]
 ) -> str:
-    """Why a condition or an allergy is none; empty where it is one."""
+    """Why the patient does not have a condition or an allergy; empty if nothing denies it."""
     reasons = sorted(_WRONG.intersection(codes_of(condition.verificationStatus)))
     if REFUTED in decisions:
         reasons.append("refuted")
@@ -90,7 +86,7 @@ def _untrue(
 def _doubts(
     condition: Condition | AllergyIntolerance, decisions: frozenset[str]
 ) -> list[str]:
-    """That it is unconfirmed: by its status, by one that is not known here, or by an extension."""
+    """The remark that it is unconfirmed: a status, an unknown status or an extension says so."""
     verification = condition.verificationStatus
     is_doubted = (
         DOUBTED in decisions
@@ -109,7 +105,7 @@ def _is_unknown(status: CodeableConcept | None, codes: frozenset[str]) -> bool:
 
 
 def _is_over(condition: Condition, today: date) -> bool:
-    """Whether it had ended on a day: by its end where that is told, or else by its status."""
+    """Whether it had ended on a day: by its end if it has one, or else by its status."""
     states = set(codes_of(condition.clinicalStatus))
     if states & _PRESENT:
         return False
@@ -134,6 +130,8 @@ def read_allergy(
         return reason
     if _ENDED.intersection(codes_of(allergy.clinicalStatus)):
         return "it is over"
+    if says_nothing(allergy.code):
+        return NOTHING
     details = list(dict.fromkeys(_reactions(allergy)))
     if allergy.criticality in {"high", "low"}:
         details.append(Words(f"criticality: {allergy.criticality}"))
@@ -141,10 +139,10 @@ def read_allergy(
     words = words_of(allergy.code)
     if words and words[0].typed:  # it may say that there is none
         kind = f"{kind} as written"
-    return importing.add_concept(
+    return importing.add_text(
         HISTORY,
         resource,
-        allergy.code,
+        words,
         f"{kind}: ",
         remarks=_doubts(allergy, decisions),
         details=details,
@@ -158,9 +156,8 @@ def _reactions(allergy: AllergyIntolerance) -> Iterator[Words]:
         severity = ""
         if reaction.severity in _SEVERITIES:
             severity = f" ({reaction.severity})"
-        for manifestation in reaction.manifestation or ():
-            for words in labelled("reaction", manifestation):
-                yield Words(f"{words.text}{severity}", words.typed)
+        for words in labelled("reaction", *(reaction.manifestation or ())):
+            yield Words(f"{words.text}{severity}", words.typed)
 
 
 _SEVERITIES = frozenset({"mild", "moderate", "severe"})
@@ -174,14 +171,16 @@ def read_procedure(
         return Untrue("it is entered-in-error")
     if procedure.status != "completed":
         return "it is not completed"
+    if says_nothing(procedure.code):
+        return NOTHING
     performed = year(procedure.performedDateTime or end_of(procedure.performedPeriod))
-    return importing.add_concept(
+    return importing.add_text(
         HISTORY,
         resource,
-        procedure.code,
+        words_of(procedure.code),
         "procedure: ",
         remarks=[performed] if performed else [],
-        details=_sites(procedure.bodySite),
+        details=labelled("site", *(procedure.bodySite or ())),
         rank=_PROCEDURES,
     )
 

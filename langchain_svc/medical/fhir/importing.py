@@ -1,4 +1,4 @@
-"""One reading of a record: what was taken so far, what was left out, and why."""
+"""The reading of one record: what is taken so far, what is left out, and why."""
 
 from __future__ import annotations
 
@@ -6,10 +6,10 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import Any, TypeAlias
 
 from .bundle import ElementError, Resource, is_of_another_version, is_of_r4
-from .concepts import LONGEST_TYPED, NOTHING, Words, says_nothing, words_of
+from .concepts import LONGEST_TYPED, Words
 from .extensions import extensions_of
 from .fields import HISTORY, MEDICATIONS, RISKS, Codes
 from .observations import Answer, Reading, Statement, newest, unread
@@ -18,11 +18,8 @@ from .statements import TOPICS_BY_CODE
 from .subject import Subject
 from .times import Clock, days_before
 
-if TYPE_CHECKING:
-    from fhir.resources.R4B.codeableconcept import CodeableConcept
-
 _STATUS_RANK = -1  # pregnancy and weight: after allergies, before conditions
-# What says when something began, happened or was known: nothing after the day of the record is.
+# Elements that say when something began, happened or was known. A later one is not of the record.
 _BEGINNINGS = (
     "onsetDateTime", "recordedDate", "performedDateTime", "authoredOn", "dateAsserted", "date",
 )  # fmt: skip
@@ -61,10 +58,10 @@ class _Entry:
 
 @dataclass
 class Import(ImportLog):
-    """What one reading of a record has found.
+    """What has been read of a record.
 
-    `person` has the patient's own parameters; `entries` has the texts, by their field and then by
-    their lower case; `observed` has what Observations say.
+    `person` has the parameters of the Patient resource. `entries` has the texts by field, and then
+    by their lower case. `observed` has what Observations say.
     """
 
     subject: Subject
@@ -76,7 +73,7 @@ class Import(ImportLog):
     not_read: Counter[str] = field(default_factory=Counter)
 
     def add_resource(self, resource: Resource, reader: Reader | None) -> None:
-        """Take what a resource holds, or say why not."""
+        """Take what a resource holds, or record why not."""
         if self.subject.passes_over(resource):
             self.not_read["of other patients"] += 1
             return
@@ -117,7 +114,7 @@ class Import(ImportLog):
         return not any(code in table or code in TOPICS_BY_CODE for code in codes)
 
     def _unfit(self, resource: Resource, *, owned: bool) -> str:
-        """Why a resource says nothing of the patient, whatever it holds."""
+        """Why a resource says nothing about the patient, whatever it holds; empty if it may."""
         if not owned:
             return "its subject is not the patient, or cannot be told"
         if resource.method == "DELETE":
@@ -168,7 +165,7 @@ class Import(ImportLog):
             self.leave_out(resource, problem)
 
     def _doubtful(self, resource: Resource) -> str:
-        """Why a resource is not read, though it may be about the patient."""
+        """Why a resource is not read, though it may be true; empty if it is."""
         if resource.modified:
             return "it has a modifierExtension or implicitRules, which may change it"
         if resource.restricted and not self.options.restricted:
@@ -178,7 +175,7 @@ class Import(ImportLog):
         return ""
 
     def _out_of_time(self, checked: object) -> str:
-        """Why a resource is not of the time of the record; empty where it is, and of a reading."""
+        """Why a resource is not of the time of the record; empty if it is, and for readings."""
         times = [getattr(checked, name, None) for name in _BEGINNINGS]
         periods = [getattr(checked, name, None) for name in _PERIODS]
         times += [period.start or period.end for period in periods if period]
@@ -187,27 +184,6 @@ class Import(ImportLog):
         return ""
 
     # -- texts -------------------------------------------------------------------------------------
-
-    def add_concept(
-        self,
-        name: str,
-        resource: Resource,
-        concept: CodeableConcept | None,
-        prefix: str = "",
-        *,
-        remarks: Sequence[str] = (),
-        details: Sequence[Words] = (),
-        rank: int = 0,
-    ) -> str | None:
-        """Take a concept in words, or say why not."""
-        if says_nothing(concept):
-            return NOTHING
-        words = words_of(concept)
-        if not words:
-            return "it has no text"
-        return self.add_text(
-            name, resource, words, prefix, remarks=remarks, details=details, rank=rank
-        )
 
     def add_text(
         self,
@@ -222,12 +198,14 @@ class Import(ImportLog):
         code: str = "",
         at: datetime | None = None,
     ) -> str | None:
-        """Take a text, unless it is there already or was typed and is not wanted.
+        """Take a text, or say why not: there is none, it is there already, or it may not be typed.
 
         The first of the words stands behind the prefix and before the remarks in parentheses; the
-        others and the details follow. What was typed among these and is not wanted is left out
-        alone. Those of a lower `rank` stand first in the field.
+        others and the details follow. Of these, what was typed and may not be is left out alone.
+        Texts of a lower `rank` stand first in the field.
         """
+        if not words:
+            return "it has no text"
         first, *others = words
         if reason := self._unwanted(first):
             return reason
@@ -304,7 +282,7 @@ class Import(ImportLog):
             self.leave_out(observed.origin, reason, observed.code, observed.at)
 
     def _at_most(self, entries: Iterable[_Entry]) -> list[_Entry]:
-        """As many texts as a record takes, by their rank."""
+        """As many texts as a record takes, the lowest ranks first."""
         ranked = sorted(entries, key=lambda entry: entry.rank)
         most = self.options.most
         for entry in ranked[most:]:

@@ -1,4 +1,4 @@
-"""What an application never sends, by codes or by a function of its own."""
+"""What an application never sends, by its codes or its own function."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ Rule = Iterable[str] | Callable[[Mapping[str, Any]], bool]
 
 
 def leaves_out(rule: Rule) -> Callable[[Mapping[str, Any]], bool]:
-    """Whether a resource is one of those that are never sent."""
+    """A function that tells whether a resource is never sent."""
     if callable(rule):
         return lambda raw: _applies(rule, raw)
     if isinstance(rule, str):

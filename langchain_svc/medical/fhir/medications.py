@@ -1,4 +1,4 @@
-"""What the patient takes now, with its strength and how it is taken."""
+"""What the patient takes now, with strength and dosage."""
 
 from __future__ import annotations
 

@@ -1,13 +1,13 @@
 """Which Observation becomes which reading: the newest decides, and all are of one point in time.
 
-The newest of a field's observations decides, whatever it says: an older number is never sent in
-place of a newer text, a newer bound or a sample that was lost. Two kinds decide nothing: what was
-entered in error never was, and what is only registered has no result yet. A result that is
-preliminary, was cancelled or is of unknown status decides, but is not a number to act upon.
+The newest Observation for a field decides, whatever it says: an older number is never sent in place
+of a newer text, a newer bound or a lost sample. Two kinds decide nothing: one that was entered in
+error, and one that is only registered and has no result yet. A result that is preliminary,
+cancelled or of unknown status does decide, but it is not a number to act upon.
 
-A number means what its whole means: the systolic pressure of a ventricle has the code of that of an
-arm. So a part counts only below a panel that is known for it, and a vital sign of an unusual site
-is none of the patient's.
+A number means what its whole means: the systolic pressure of a ventricle has the same code as that
+of an arm. So a component counts only in a panel that is known for it, and a vital sign of an
+unusual body site is left out.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ class _Observed:
 
     @property
     def rank(self) -> tuple[datetime, datetime, bool, int]:
-        """The greater, the newer; of equal times the one issued later, a final one, the later."""
+        """What orders Observations: the time, then the issue, then a final one, then the place."""
         return (
             self.at or OLDEST,
             self.issued,
@@ -159,7 +159,7 @@ def _parts(
 
 
 def _code_in(table: Mapping[str, object], part: Part) -> str:
-    """The first LOINC code that a table has; empty where it has none."""
+    """The first of a part's LOINC codes that a table has; empty if it has none."""
     for code in codes_of(part.code, LOINC):
         if code in table:
             return code
@@ -176,7 +176,7 @@ def _is_panel(raw: Mapping[str, Any]) -> bool:
 
 
 def _no_number(raw: Mapping[str, Any], part: Part) -> str:
-    """Why a value is not a number; empty where it is one."""
+    """Why a value is not a number; empty if it is one."""
     if "dataAbsentReason" in raw:
         return "its value is absent (dataAbsentReason)"
     if "modifierExtension" in raw:
@@ -192,10 +192,11 @@ def _no_number(raw: Mapping[str, Any], part: Part) -> str:
 
 
 def unread(resource: Resource, reason: str, table: Codes) -> Iterator[Reading]:
-    """An Observation that cannot be read, as what it is about: it may still be the newest."""
+    """The readings that an Observation would have been: it may still be the newest."""
     at = _rough_time(resource.raw)
     own_codes = resource.own_codes()
-    for code in sorted(str(code) for code in resource.codes() or () if code):
+    codes = [str(code) for code in resource.codes() or () if code]
+    for code in sorted(codes):
         if code not in table:
             continue
         if code in own_codes or is_of_panel(table[code], own_codes):
@@ -232,10 +233,10 @@ class Statement:
 def newest(
     observed: Iterable[Reading | Answer], log: ImportLog
 ) -> tuple[dict[str, dict[str, Number]], list[Statement]]:
-    """The newest numbers in their fields' units by group and name, and what is told in words.
+    """The newest numbers in their fields' units by group and name, and what is sent in words.
 
-    A number is of the time of the record where it lies within its field's window, seen from that
-    day or moment and from the newest number of its kind.
+    A number is of the time of the record if it lies within its field's window of that day or
+    moment, and within the same window of the newest number of its kind.
     """
     readings, answers = _newest_by_path(observed, log)
     statements = _statements(answers, log)
@@ -289,7 +290,7 @@ def _newest_by_path(
 
 
 def _statements(answers: Mapping[str, Answer], log: ImportLog) -> list[Statement]:
-    """The answers in words; the log records those that cannot be told."""
+    """The answers in words; the log records those that are left out."""
     statements = []
     for topic in TOPICS:
         answer = answers.get(topic.path)
@@ -305,7 +306,7 @@ def _statements(answers: Mapping[str, Answer], log: ImportLog) -> list[Statement
 
 
 def _has_ended(due_date: Answer, pregnancy: Answer | None) -> bool:
-    """Whether a newer answer says that there is no pregnancy any more."""
+    """Whether a newer answer denies the pregnancy of a due date."""
     if pregnancy is None or pregnancy.words is None:
         return False
     return NOT_PREGNANT in pregnancy.words.text and pregnancy.rank >= due_date.rank
@@ -327,7 +328,7 @@ def _keep_one_time(readings: dict[str, Reading], log: ImportLog) -> None:
 
 
 def _out_of_time(reading: Reading, newest_at: datetime, clock: Clock) -> str:
-    """Why a number is not of the time of the record; empty where it is."""
+    """Why a number is not of the time of the record; empty if it is."""
     width = reading.field.window
     if width is None:
         return ""
@@ -345,7 +346,7 @@ def _out_of_time(reading: Reading, newest_at: datetime, clock: Clock) -> str:
 
 
 def _keep_one_pressure(readings: dict[str, Reading], log: ImportLog) -> None:
-    """A pressure is two numbers of one moment: without its pair, the older one says nothing."""
+    """Leave out the older pressure of two moments: without its pair, a number means nothing."""
     pair = [readings[path] for path in _PRESSURES if path in readings]
     if len(pair) < len(_PRESSURES):
         return
@@ -357,7 +358,7 @@ def _keep_one_pressure(readings: dict[str, Reading], log: ImportLog) -> None:
 
 
 def _in_its_unit(reading: Reading, log: ImportLog) -> tuple[Number, FhirTaken] | None:
-    """A number in the unit of its field, with its line of the report; None where it has none."""
+    """A number in the unit of its field, with its report line; None if it cannot be converted."""
     field = reading.field
     quantity = reading.quantity
     if quantity is None or quantity.value is None:

@@ -1,4 +1,4 @@
-"""A record as the parameters of a `PatientContext`, with a report of what was taken and not."""
+"""A record as the parameters of a `PatientContext`, with a report of what was taken."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ def _medications(source: FhirSource) -> dict[str, Resource]:
 
 
 def _check_permitted(source: FhirSource, subject: Subject) -> None:
-    """Refuse a record that as a whole is restricted by a label, or by a consent that denies."""
+    """Refuse a record that a label restricts as a whole, or a consent."""
     resources = [
         resource for resource in source.resources if not subject.passes_over(resource)
     ]
@@ -147,7 +147,7 @@ _SEX_CODES: Mapping[str, str] = {
 def _check_alive(importing: Import, resource: Resource) -> None:
     """Refuse the record of a patient who had died by the day of the record, or was replaced.
 
-    Where nothing says when, the day that the caller names is believed.
+    A death without a date is after the day that the caller names, if the caller names one.
     """
     place = f"{resource.place} (Patient)"
     if _had_died(resource.raw.get("deceasedDateTime"), importing.clock.today):
@@ -208,7 +208,7 @@ def _add_age(importing: Import, resource: Resource, birth: FhirTime) -> None:
 
 
 def _sex(raw: Mapping[str, Any], gender: str | None) -> tuple[str, str]:
-    """The sex and where it is from; none where it is unknown."""
+    """The sex, and which extension it is from; both empty if it is unknown."""
     for url, name in _SEXES.items():
         for extension in objects(raw.get("extension")):
             if extension.get("url") != url:

@@ -25,7 +25,7 @@ SAME = Untrue("the same is there already")
 
 @dataclass(frozen=True, kw_only=True)
 class _ReportLine:
-    """A resource, or a part of one, of which a report tells.
+    """A line about a resource or a part of one.
 
     Attributes:
         entry: Its index in `Bundle.entry`, in the list or among the lines, counted from 0; of a
@@ -169,7 +169,7 @@ class Aside:
 
 @dataclass
 class ImportLog:
-    """What a report will tell, while a record is read; `lines` are on what is taken."""
+    """The lines of a report, collected while a record is read; `lines` is what was taken."""
 
     clock: Clock
     lines: list[FhirTaken] = field(default_factory=list, init=False)
@@ -213,7 +213,7 @@ class ImportLog:
         return days_before(at, self.clock.today)
 
     def add_aside(self, resource: Resource, part: str, reason: str) -> None:
-        """Say, if anything of a resource is taken, that a part of it is not."""
+        """Note that a part of a resource is not taken, in case something else of it is."""
         self.asides.append(Aside(resource, part, reason))
 
     def leave_out_asides(self, entries: set[int | str]) -> None:

@@ -25,9 +25,10 @@ _FORMS = (
 
 @dataclass
 class FhirSource:
-    """The resources of a record, whether it is one page of several, and whether a search failed.
+    """The resources of a record.
 
-    `restricted` says whether a bundle of it has a label that restricts it.
+    `further_pages` says whether a bundle links to a next page, `failed` whether the server reports
+    an error, and `restricted` whether a bundle has a label that restricts it.
     """
 
     resources: list[Resource] = field(default_factory=list)
@@ -43,19 +44,12 @@ class FhirSource:
             raise SvcRequestError(
                 f"{place} must be an object" if place else f"FHIR is {_FORMS}"
             )
-        kind = raw.get("resourceType")
-        if kind is None and not place:
-            raise SvcRequestError(f"FHIR is {_FORMS}")
-        if not isinstance(kind, str) or not KIND.fullmatch(kind):
-            name = f"{place}.resourceType".lstrip(".")
-            raise SvcRequestError(f"{name} must be the name of a FHIR resource")
+        kind = _kind(raw, place)
         if kind == "Bundle":
             self._add_bundle(raw, place or "Bundle", entry)
             return
-        if kind == "OperationOutcome":
-            for issue in objects(raw.get("issue")):
-                if issue.get("severity") in ("fatal", "error"):
-                    self.failed = True
+        if kind == "OperationOutcome" and _is_failure(raw):
+            self.failed = True
         index: int | str = 0
         if len(entry) == 1:
             index = entry[0]
@@ -104,6 +98,21 @@ class FhirSource:
             )
 
 
+def _kind(raw: Mapping[str, Any], place: str) -> str:
+    kind = raw.get("resourceType")
+    if kind is None and not place:
+        raise SvcRequestError(f"FHIR is {_FORMS}")
+    if not isinstance(kind, str) or not KIND.fullmatch(kind):
+        name = f"{place}.resourceType".lstrip(".")
+        raise SvcRequestError(f"{name} must be the name of a FHIR resource")
+    return kind
+
+
+def _is_failure(outcome: Mapping[str, Any]) -> bool:
+    issues = objects(outcome.get("issue"))
+    return any(issue.get("severity") in ("fatal", "error") for issue in issues)
+
+
 def read_source(record: object) -> FhirSource:
     """The resources of a record, unchecked."""
     source = FhirSource()
@@ -122,7 +131,7 @@ def read_source(record: object) -> FhirSource:
 
 
 def _loaded(record: object) -> object:
-    """The JSON that something stands for: a dict, or a list of what a list or lines hold."""
+    """The JSON of a record: a dict, or a list of what stands in a list or in lines."""
     if isinstance(record, Path):
         record = _read_file(record)
         if not record.strip():

@@ -118,7 +118,7 @@ class Topic:
     def read_answer(
         self, observation: Observation, today: date
     ) -> tuple[Words | None, str]:
-        """The answer in words, or why there is nothing to tell."""
+        """The answer in words, or None and the reason."""
         if observation.status not in FINAL:
             return None, NOT_FINAL
         if says_nothing(observation.valueCodeableConcept):

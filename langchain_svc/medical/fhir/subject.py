@@ -1,4 +1,4 @@
-"""Whose a resource is: a bundle is about one patient, and nothing of another may slip in."""
+"""Whose a resource is: a record is about one patient, and nothing of another may get into it."""
 
 from __future__ import annotations
 
@@ -20,29 +20,33 @@ def _without_version(url: str) -> str:
 
 
 class Subject:
-    """The one patient of a record, as far as references tell; `wanted` passes others over."""
+    """The one patient of a record.
+
+    With `patient`, an id or a reference, it is that one, and resources of all others are passed
+    over.
+    """
 
     def __init__(
-        self, resources: Iterable[Resource], wanted: str | None = None
+        self, resources: Iterable[Resource], patient: str | None = None
     ) -> None:
         self._kinds = {
             resource.url: resource.kind for resource in resources if resource.url
         }
-        self._only = wanted is not None
+        self._only = patient is not None
         self._count_owners(resources)
         self._url = ""
         self._id = ""
         patients = [resource for resource in resources if resource.kind == "Patient"]
-        if wanted is not None:
-            is_reference = "/" in wanted or ":" in wanted
-            self._set(wanted if is_reference else f"Patient/{wanted}")
+        if patient is not None:
+            is_reference = "/" in patient or ":" in patient
+            self._set(patient if is_reference else f"Patient/{patient}")
             patients = [
-                patient
-                for patient in patients
-                if self._is(patient.url) or patient.id == self._id
+                resource
+                for resource in patients
+                if self._is(resource.url) or resource.id == self._id
             ]
-        if len({_identity(patient) for patient in patients}) > 1:
-            entries = ", ".join(str(patient.entry) for patient in patients[:10])
+        if len(set(map(_identity, patients))) > 1:
+            entries = ", ".join(str(resource.entry) for resource in patients[:10])
             raise SvcRequestError(
                 f"The record holds {len(patients)} patients (entries {entries}); a record is about "
                 "one: give one for each, or name one with patient="
@@ -57,7 +61,10 @@ class Subject:
         self._id = _id_of(reference)
 
     def _count_owners(self, resources: Iterable[Resource]) -> None:
-        """Whether the source is of one patient on one server, so that nothing is of another's."""
+        """Whether all references are to one patient on one server.
+
+        Then a resource without a reference can only be that patient's.
+        """
         ids = set()
         self._servers = set()
         for resource in resources:
@@ -72,7 +79,7 @@ class Subject:
         self._is_alone = len(ids - {""}) <= 1 and len(self._servers) <= 1
 
     def passes_over(self, resource: Resource) -> bool:
-        """Whether a resource is another patient's than the one who was asked for."""
+        """Whether the caller named a patient, and a resource is another's."""
         if not self._only:
             return False
         if resource.kind == "Patient":
@@ -85,7 +92,11 @@ class Subject:
         return not self._is(_without_version(reference))
 
     def owns(self, resource: Resource) -> bool:
-        """Whether a resource is this patient's; False where that is unclear, else it raises."""
+        """Whether a resource is this patient's; False if that is unclear.
+
+        Raises:
+            SvcRequestError: It is another patient's.
+        """
         name = _element(resource)
         if resource.raw.get(name) is None:
             return resource.kind == "Patient" or self._is_alone
@@ -108,7 +119,7 @@ class Subject:
         return reference.startswith("urn:") or _PATIENT.fullmatch(reference) is not None
 
     def _is_of_an_unknown_server(self, reference: str) -> bool:
-        """Whether several servers have a patient of this id, and nothing says which is this one."""
+        """Whether several servers have a patient of this id, and it is unclear which is meant."""
         if not reference.startswith(_ABSOLUTE) or self._url.startswith(_ABSOLUTE):
             return False
         return len(self._servers) > 1

@@ -50,7 +50,7 @@ def without_leap_second(text: str) -> str:
 
 
 def to_datetime(moment: FhirTime) -> datetime:
-    """A FHIR date or time as a moment; one without a time is its beginning, in UTC."""
+    """A FHIR date or time as a moment; a date without a time as its beginning in UTC."""
     if not isinstance(moment, datetime):
         return datetime.combine(day(moment), time.min, timezone.utc)
     if moment.tzinfo:
@@ -59,7 +59,7 @@ def to_datetime(moment: FhirTime) -> datetime:
 
 
 def rough_day(text: object) -> datetime | None:
-    """The day that an unchecked text begins with; None where it begins with none."""
+    """The day with which an unchecked text begins; None if it begins with no day."""
     try:
         return to_datetime(date.fromisoformat(str(text)[: len("2000-01-01")]))
     except ValueError:
@@ -67,7 +67,7 @@ def rough_day(text: object) -> datetime | None:
 
 
 def day(moment: FhirTime) -> date:
-    """A FHIR date as a day; a year or month is its first one."""
+    """A FHIR date as a day; a year or month as its first day."""
     if isinstance(moment, datetime):
         return moment.date()
     if isinstance(moment, date):
@@ -77,20 +77,20 @@ def day(moment: FhirTime) -> date:
 
 
 def is_past(end: FhirTime | None, today: date) -> bool:
-    """Whether an end has come: before `today`, and for a year or month before its own beginning.
+    """Whether an end was before `today`.
 
-    A year or month that `today` lies in may end tomorrow, so it is not past.
+    A year or a month in which `today` lies may end tomorrow, so it is not past.
     """
     if end is None:
         return False
-    shown = day(end).isoformat()
+    end_text = day(end).isoformat()
     if isinstance(end, str):
-        shown = shown[: len(end)]
-    return shown < today.isoformat()[: len(shown)]
+        end_text = end_text[: len(end)]
+    return end_text < today.isoformat()[: len(end_text)]
 
 
 def days_before(at: datetime, today: date) -> int:
-    """How many days before `today` a moment was, where it was; below 0 is after it."""
+    """How many days before `today` a moment was, by its own time zone; below 0 if after it."""
     days = (today - at.date()).days
     if days == -1:  # where the patient is, the next day may have begun
         return 0
@@ -112,7 +112,7 @@ def end_of(period: Period | None) -> FhirTime | None:
 
 
 def effective(observation: Observation) -> FhirTime | None:
-    """When an observation was made, as FHIR has it; of a period its end. None if unknown."""
+    """When an observation was made; the end of a period. None if that is unknown."""
     return (
         observation.effectiveDateTime
         or observation.effectiveInstant
@@ -122,7 +122,7 @@ def effective(observation: Observation) -> FhirTime | None:
 
 
 def time_of(observation: Observation) -> datetime | None:
-    """The same as a moment."""
+    """When an observation was made, as a moment."""
     moment = effective(observation)
     if moment is None:
         return None
@@ -130,14 +130,14 @@ def time_of(observation: Observation) -> datetime | None:
 
 
 def year(moment: FhirTime | None) -> str:
-    """The year of a FHIR date or time; empty where there is none."""
+    """The year of a FHIR date or time; empty for None."""
     if moment is None:
         return ""
     return f"{day(moment):%Y}"
 
 
 def as_of(days: int | None) -> str:
-    """How old something is, for a line of text; empty where it is of the day."""
+    """How old something is, to end a line of text; empty if it is of the day."""
     if not days:
         return ""
     return f" (as of {days} {day_or_days(days)} ago)"

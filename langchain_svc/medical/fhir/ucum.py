@@ -1,9 +1,9 @@
-"""Units by UCUM, as far as measurements of patients need them: what a unit is made of.
+"""The UCUM units that measurements of patients need, each as a product of base units.
 
-Written here because no library does it on every Python of ours: ucumvert 0.2 (for 3.10) misreads
-mm[Hg], and 0.3 fails to load with the pint that 3.12 and later get; both take seconds to import.
+No library does it on all Python versions that we support: ucumvert 0.2 (for 3.10) misreads mm[Hg],
+and 0.3 fails to load with the pint that 3.12 and later get; both take seconds to import.
 Parentheses and logarithmic units are not read; a unit that is not read is an error, not a guess.
-Equivalents are not moles, and notes in braces are kept: whoever converts must look at both.
+Equivalents are not moles, and notes in braces are kept: a conversion must look at both.
 
 Rests on the Unified Code for Units of Measure, sections 2 (grammar) and 4 (tables).
 """
@@ -80,20 +80,38 @@ def _unit(factor: float, offset: float = 0.0, **powers: int) -> Unit:
 
 # Those that take a prefix, and those that do not.
 _METRIC: Mapping[str, Unit] = {
-    "m": _unit(1, m=1), "s": _unit(1, s=1), "g": _unit(1, g=1), "K": _unit(1, K=1),
-    "mol": _unit(1, mol=1), "eq": _unit(1, eq=1), "[iU]": _unit(1, iU=1), "[IU]": _unit(1, iU=1),
-    "L": _unit(1e-3, m=3), "l": _unit(1e-3, m=3), "Hz": _unit(1, s=-1),
-    "Pa": _unit(1e3, g=1, m=-1, s=-2), "bar": _unit(1e8, g=1, m=-1, s=-2),
-    "m[Hg]": _unit(133.322e6, g=1, m=-1, s=-2), "m[H2O]": _unit(9.80665e6, g=1, m=-1, s=-2),
-    "U": _unit(_ENZYME, mol=1, s=-1), "kat": _unit(1, mol=1, s=-1),
-}  # fmt: skip
+    "m": _unit(1, m=1),
+    "s": _unit(1, s=1),
+    "g": _unit(1, g=1),
+    "K": _unit(1, K=1),
+    "mol": _unit(1, mol=1),
+    "eq": _unit(1, eq=1),
+    "[iU]": _unit(1, iU=1),
+    "[IU]": _unit(1, iU=1),
+    "L": _unit(1e-3, m=3),
+    "l": _unit(1e-3, m=3),
+    "Hz": _unit(1, s=-1),
+    "Pa": _unit(1e3, g=1, m=-1, s=-2),
+    "bar": _unit(1e8, g=1, m=-1, s=-2),
+    "m[Hg]": _unit(133.322e6, g=1, m=-1, s=-2),
+    "m[H2O]": _unit(9.80665e6, g=1, m=-1, s=-2),
+    "U": _unit(_ENZYME, mol=1, s=-1),
+    "kat": _unit(1, mol=1, s=-1),
+}
 _OTHERS: Mapping[str, Unit] = {
-    "%": _unit(0.01), "[pH]": _unit(1), "10*": _unit(10), "10^": _unit(10),
-    "min": _unit(60, s=1), "h": _unit(3600, s=1), "d": _unit(86_400, s=1),
-    "[lb_av]": _unit(453.59237, g=1), "[oz_av]": _unit(28.349523125, g=1),
-    "[in_i]": _unit(0.0254, m=1), "[ft_i]": _unit(0.3048, m=1),
+    "%": _unit(0.01),
+    "[pH]": _unit(1),
+    "10*": _unit(10),
+    "10^": _unit(10),
+    "min": _unit(60, s=1),
+    "h": _unit(3600, s=1),
+    "d": _unit(86_400, s=1),
+    "[lb_av]": _unit(453.59237, g=1),
+    "[oz_av]": _unit(28.349523125, g=1),
+    "[in_i]": _unit(0.0254, m=1),
+    "[ft_i]": _unit(0.3048, m=1),
     "[psi]": _unit(6_894_757.293, g=1, m=-1, s=-2),
-}  # fmt: skip
+}
 _TEMPERATURES: Mapping[str, Unit] = {
     "Cel": _unit(1, 273.15, K=1),
     "[degF]": _unit(5 / 9, 459.67 * 5 / 9, K=1),
@@ -112,12 +130,12 @@ _LONGEST = 60
 
 
 class UnknownUnitError(ValueError):
-    """A unit that is not read here."""
+    """A unit is not read here."""
 
 
 @lru_cache(maxsize=256)
 def read_unit(code: str) -> Unit:
-    """What a unit of UCUM is made of; an UnknownUnitError where it is none, or not read here."""
+    """The unit of a UCUM code; an UnknownUnitError if there is none, or it is not read here."""
     if code in _TEMPERATURES:
         return _TEMPERATURES[code]
     if not code or len(code) > _LONGEST:

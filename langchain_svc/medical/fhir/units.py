@@ -63,15 +63,17 @@ _DIGITS = 6  # significant ones of what was converted
 
 
 class UnitError(ValueError):
-    """A unit that is missing, unknown or of another kind; its text says which."""
+    """A unit is missing, unknown or of another kind; the text says which."""
 
 
 @dataclass(frozen=True)
 class Substance:
-    """What is measured, as far as its units need it: grams a mole, and the charge of its ion where
-    that is always the same. Its U and its international unit are one where it is `international`;
-    a `bare` number has no unit, and its % would be another quantity.
-    """  # noqa: D205  # one sentence over two lines
+    """What the conversion of units must know of the substance that is measured.
+
+    `molar_mass` is in grams a mole, and `charge` is that of the ion if it is always the same. An
+    `international` one counts U and international units as one. A `bare` number has no unit, and
+    in % it would be another quantity.
+    """
 
     molar_mass: float | None = None
     charge: int = 0
@@ -84,7 +86,7 @@ _UNKNOWN = Substance()
 
 
 def spelled(unit: str) -> str:
-    """A unit as UCUM writes it, where it is one of the usual other ways to write it."""
+    """A unit in the spelling of UCUM, if it is one that people often write otherwise."""
     unit = _SPELLINGS.get(unit.strip(), unit.strip())
     for pattern, replacement in _REWRITTEN:
         unit = pattern.sub(replacement, unit)
@@ -94,7 +96,7 @@ def spelled(unit: str) -> str:
 def unit_of(quantity: Quantity, substance: Substance = _UNKNOWN) -> str:
     """The UCUM unit of a Quantity: its code, or else the text of its unit.
 
-    A code of another system (SNOMED CT has units, too) says nothing here; the text beside it does.
+    A code of another system, such as SNOMED CT, is no UCUM code; then the text counts.
     """
     if quantity.system == UCUM and quantity.code:
         return spelled(quantity.code)
@@ -110,7 +112,7 @@ def unit_of(quantity: Quantity, substance: Substance = _UNKNOWN) -> str:
 
 
 def converted(value: Decimal, unit: str, to: str, substance: Substance) -> int | float:
-    """A number in another unit, with 6 significant digits; as it was where the unit is the same."""
+    """A number in another unit, with 6 significant digits; unchanged if the unit is the same."""
     if unit == to:
         exponent = value.as_tuple().exponent
         return int(value) if exponent == 0 else float(value)
