@@ -11,13 +11,14 @@ from __future__ import annotations
 import json
 import operator
 import re
-from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
 
 from langchain_svc.sandbox.prompts import (
     Call,
+    Messages,
     OfferedTool,
     ReadPrompt,
     Schema,
@@ -45,7 +46,7 @@ class ChatAnswer:
 
 
 def cut_answer(
-    text: str, messages: Sequence[Mapping[str, str]], model: str, max_tokens: int | None
+    text: str, messages: Messages, model: str, max_tokens: int | None
 ) -> ChatAnswer:
     """A text as the answer to a chat, counted, and cut after `max_tokens` tokens."""
     tokens = split_tokens(text)
@@ -66,7 +67,7 @@ def cut_answer(
     )
 
 
-def render_calls(calls: Sequence[Call], messages: Sequence[Mapping[str, str]]) -> str:
+def render_calls(calls: Sequence[Call], messages: Messages) -> str:
     """Calls in the form that the messages ask for."""
     return _render(calls, ReadPrompt(messages))
 
@@ -80,7 +81,7 @@ def _render(calls: Sequence[Call], prompt: ReadPrompt) -> str:
     return "\n".join(lines)
 
 
-def compose(messages: Sequence[Mapping[str, str]], model: str) -> str:
+def compose(messages: Messages, model: str) -> str:
     """The text that answers a chat by the rules."""
     prompt = ReadPrompt(messages)
     calls = _due_calls(prompt)
@@ -216,12 +217,13 @@ def _best_tool(tools: Sequence[OfferedTool], text: str) -> tuple[OfferedTool, in
     if signs:
         signs.append("calculate math")
     words = _stems(" ".join([text, *signs]))
-    scores = [
-        len(words & _stems(tool.about)) + len(words & _stems(tool.name))
-        for tool in tools
-    ]
-    score = max(scores)
-    return tools[scores.index(score)], score
+    scores = []
+    for tool in tools:
+        score = len(words & _stems(tool.about))
+        score += len(words & _stems(tool.name))
+        scores.append(score)
+    most = max(scores)
+    return tools[scores.index(most)], most
 
 
 def _calls_of_step(tool: OfferedTool, step: str, previous: Sequence[str]) -> list[Call]:
@@ -232,7 +234,8 @@ def _calls_of_step(tool: OfferedTool, step: str, previous: Sequence[str]) -> lis
     filler.values["words"] = _words_beyond(step, tool)
     arguments = filler.fill_object(schema)
     calls = [(tool.name, arguments)]
-    parameters = _list(schema, "required") or list(schema["properties"])
+    properties = schema["properties"]
+    parameters = _list(schema, "required") or list(properties)
     kinds = set(filler.used_kinds)
     if len(parameters) != 1 or len(kinds) != 1 or not kinds <= _REPEATED_KINDS:
         return calls
@@ -240,7 +243,7 @@ def _calls_of_step(tool: OfferedTool, step: str, previous: Sequence[str]) -> lis
     (kind,) = kinds
     for value in filler.values[kind][: _MOST_CALLS - 1]:
         filler.values = {kind: [value]}
-        argument = filler.fill(schema["properties"].get(parameter, {}), parameter)
+        argument = filler.fill(properties.get(parameter, {}), parameter)
         calls.append((tool.name, {**arguments, parameter: argument}))
     return calls
 
@@ -317,7 +320,8 @@ class _Filler:
         for kind, pattern in _VALUES.items():
             matches = re.findall(pattern, text)
             self.values[kind] = [match.strip("'\"") for match in matches]
-        self.values["name"] = [name for name in self.values["name"] if _stems(name)]
+        names = self.values["name"]
+        self.values["name"] = [name for name in names if _stems(name)]
         self.used_kinds: list[str] = []
 
     def fill(
@@ -342,7 +346,8 @@ class _Filler:
             case "boolean":
                 if _says(self._text, name):
                     return True
-                return resolved.get("default", False if required else None)
+                default = False if required else None
+                return resolved.get("default", default)
             case "integer" | "number":
                 return self._number(resolved, name, required=required)
         return self._string(resolved, name, required=required)
@@ -542,10 +547,13 @@ def _in_words(prompt: ReadPrompt, model: str) -> str:
     lines = [line for line in prompt.question.splitlines() if line.strip()] or [""]
     questions = [line for line in lines if line.rstrip().endswith("?")]
     question = questions[-1] if questions else lines[-1]
+    sums = "; ".join(_sums(question))
+    if sums:
+        return sums
     beside = "\n".join(line for line in lines if line != question)
-    text = "; ".join(_sums(question)) or _quote(question, [*prompt.material, beside])
-    if text:
-        return text
+    quote = _quote(question, [*prompt.material, beside])
+    if quote:
+        return quote
     return (
         f"This is the sandbox, not {model}: fixed rules answer. They call tools, fill schemas, and "
         f"quote what they are given. You asked: {prompt.question[:500]}"

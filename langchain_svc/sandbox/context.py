@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import datetime, timezone
 
@@ -12,11 +12,10 @@ from langchain_svc.sandbox.answers import ChatAnswer
 from langchain_svc.sandbox.limits import Meter
 from langchain_svc.sandbox.log import ServedExchange
 from langchain_svc.sandbox.models import MODELS
+from langchain_svc.sandbox.prompts import Messages
 from langchain_svc.sandbox.scripted import Script
 from langchain_svc.sandbox.upstream import Upstream
 from langchain_svc.sandbox.wire import Problem
-
-Messages = Sequence[Mapping[str, str]]
 
 LARGE = 64_000  # characters; above that the rules run in a thread
 

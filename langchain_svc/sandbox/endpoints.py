@@ -233,7 +233,12 @@ def _pictures(context: RequestContext, body: PicturesBody) -> HttpReply:
 def _picture(_context: RequestContext, body: PictureBody) -> HttpReply:
     uri = f"data:image/png;base64,{_draw(body)}"
     return json_reply(
-        {"success": True, "image": uri, "size": body.size, "quality": body.quality}
+        {
+            "success": True,
+            "image": uri,
+            "size": body.size,
+            "quality": body.quality,
+        }
     )
 
 

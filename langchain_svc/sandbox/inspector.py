@@ -22,7 +22,7 @@ from urllib.parse import quote
 from langchain_svc.sandbox.faults import Fault, FaultBook
 from langchain_svc.sandbox.log import Log, Received, ServedExchange
 from langchain_svc.sandbox.prompts import (
-    Part,
+    CutMessage,
     count_tokens,
     cut_messages,
     is_call,
@@ -132,7 +132,8 @@ class Inspector:
         ]
         headers = {"content-type": "text/html; charset=utf-8", **_HEADERS}
         headers["content-security-policy"] = "; ".join(policy)
-        return HttpReply(200, headers, text.replace("TOKEN", self.token, 1).encode())
+        page = text.replace("TOKEN", self.token, 1)
+        return HttpReply(200, headers, page.encode())
 
     def _change_faults(self, action: str, body: bytes) -> HttpReply:
         fault = FAULTS.get(body.decode(errors="replace"))
@@ -232,12 +233,14 @@ def _row(exchange: ServedExchange) -> dict[str, object]:
     body = _json_of(exchange.received)
     if not isinstance(body, dict):
         return {"model": "", "words": "", "run": "", "turns": 0}
-    questions = _questions(body)
     messages = body.get("messages")
+    questions = _questions(body)
+    last_question = questions[-1] if questions else ""
+    first_question = repr(questions[:1])
     return {
         "model": _shorten(str(body.get("model") or ""), 40),
-        "words": " ".join(questions[-1].split())[:100] if questions else "",
-        "run": sha256(repr(questions[:1]).encode()).hexdigest()[:12],
+        "words": " ".join(last_question.split())[:100],
+        "run": sha256(first_question.encode()).hexdigest()[:12],
         "turns": len(messages) if isinstance(messages, list) else 1,
     }
 
@@ -344,11 +347,11 @@ def _request(request: Received) -> dict[str, object]:
     messages = []
     tokens_by_kind: Counter[str] = Counter()  # by our own rule
     for role, parts in _cut_body(fields):
-        messages.append(
-            [role, [[kind, _shorten(part, _MOST_SHOWN)] for kind, part in parts]]
-        )
+        shortened = []
         for kind, part in parts:
+            shortened.append([kind, _shorten(part, _MOST_SHOWN)])
             tokens_by_kind[kind] += count_tokens(part)
+        messages.append([role, shortened])
     return {
         "headers": dict(request.headers),
         "unknown": list(request.unknown_fields),
@@ -387,7 +390,7 @@ def _json_of(request: Received) -> object:
     return request.json
 
 
-def _cut_body(body: Mapping[str, object]) -> list[tuple[str, list[Part]]]:
+def _cut_body(body: Mapping[str, object]) -> list[CutMessage]:
     """The messages of a chat's body, each a role and its parts; none where it is not a chat."""
     messages = body.get("messages")
     message = body.get("message")

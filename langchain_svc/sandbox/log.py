@@ -140,8 +140,9 @@ class ServedExchange:
         self.size += len(data)
         data = data[: _MOST_SENT - self.stored]
         if data and len(self.pieces) < _MOST_PIECES:
+            seconds = time.monotonic() - self._began
             self.stored += len(data)
-            self.pieces.append((time.monotonic() - self._began, data))
+            self.pieces.append((seconds, data))
 
     def close(self) -> None:
         """Record that it is over, and drop the parts of the answer that nothing shows."""

@@ -11,9 +11,11 @@ import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
+Messages = Sequence[Mapping[str, str]]
 Schema = dict[str, Any]
 Part = tuple[str, str]  # its kind and its text
 Span = tuple[int, int]
+CutMessage = tuple[str, list[Part]]  # its role and its parts
 _PartSpan = tuple[int, int, str]  # where a part begins and ends, and its kind
 
 
@@ -32,7 +34,7 @@ _OPENS = re.compile(r"(?:<[^<>\n]{1,40}>|```\w*|\[)\s*\Z")
 _CLOSES = re.compile(r"\s*(?:</[^<>\n]{1,40}>|```|\])")
 
 
-def cut_messages(messages: Iterable[Mapping[str, Any]]) -> list[tuple[str, list[Part]]]:
+def cut_messages(messages: Iterable[Mapping[str, Any]]) -> list[CutMessage]:
     """Each message's role and its parts, whose texts make up the message."""
     cut = []
     for message in messages:
@@ -162,10 +164,10 @@ def _with_marks(text: str, start: int, end: int) -> Span:
 
 
 def _document_spans(text: str) -> list[_PartSpan]:
-    spans = [(*match.span(), "documents") for match in _HEADED.finditer(text)]
+    spans = [match.span() for match in _HEADED.finditer(text)]
     for opening, end in _elements(text, _TAGGED):
-        spans.append((opening.start(), end, "documents"))
-    return sorted(spans)
+        spans.append((opening.start(), end))
+    return [(start, end, "documents") for start, end in sorted(spans)]
 
 
 # -- JSON in a text -------------------------------------------------------------------------------
@@ -287,7 +289,7 @@ class ReadPrompt:
         required_tool: The function that must be called, if the prompt names it.
     """
 
-    def __init__(self, messages: Iterable[Mapping[str, Any]]) -> None:
+    def __init__(self, messages: Messages) -> None:
         self.question = ""
         self.material: list[str] = []
         self.images: list[str] = []
@@ -320,7 +322,10 @@ class ReadPrompt:
     @property
     def text(self) -> str:
         """The question, and what functions returned since."""
-        return "\n".join([self.question, *(result.text for result in self.results)])
+        return "\n".join(self._texts())
+
+    def _texts(self) -> list[str]:
+        return [self.question, *(result.text for result in self.results)]
 
     def _read_parts(self, parts: Sequence[Part], calls: Sequence[Call]) -> None:
         """Read a message of the user or system; `calls` are those of the answer before it."""
@@ -338,7 +343,7 @@ class ReadPrompt:
         if _COMPLAINT.match(question):
             self._demands += f"{question}\n"
         elif question or not self.question:
-            self.material += [self.question, *(result.text for result in self.results)]
+            self.material += self._texts()
             self.images = [_untagged([text]) for kind, text in parts if kind == "image"]
             self.question = question
             self.calls = []
@@ -364,7 +369,8 @@ class ReadPrompt:
 
     def _take_form_from_question(self) -> None:
         """Remove from the question what it says of JSON; without a schema, use its keys."""
-        if self.schema is None and not _WANTS_JSON.search(self._system + self.question):
+        wants_json = _WANTS_JSON.search(self._system + self.question)
+        if self.schema is None and not wants_json:
             return
         about_form = ""
         rest = ""

@@ -72,7 +72,8 @@ def _with_body_and_headers(reply: HttpReply, fault: Fault) -> HttpReply:
         headers["content-type"] = "text/html" if is_json else JSON_TYPE
     if fault.content_type is not None:
         headers["content-type"] = fault.content_type
-    headers.update({name.lower(): str(value) for name, value in fault.headers.items()})
+    for name, value in fault.headers.items():
+        headers[name.lower()] = str(value)
     return replace(reply, headers=headers)
 
 
@@ -147,12 +148,13 @@ def _whole(reply: HttpReply, fault: Fault) -> Response:
     if fault.error_event:
         body = encode(_STREAM_ERROR)
     headers = dict(reply.headers)
+    ending = _ending(fault)
     if reply.status in _BODILESS:
-        return Response(reply.status, headers, _slices(b"", NO_FAULT), _ending(fault))
+        return Response(reply.status, headers, _slices(b"", NO_FAULT), ending)
     if not fault.end:
         # A cut body still announces its full length: that is how a client notices.
         headers.setdefault("content-length", str(len(body)))
-    return Response(reply.status, headers, _slices(body, fault), _ending(fault))
+    return Response(reply.status, headers, _slices(body, fault), ending)
 
 
 def _mangled(body: bytes, fault: Fault) -> bytes:

@@ -71,12 +71,11 @@ def decision_support(fields: BodyFields) -> dict[str, object]:
 
 def cancer_risk(fields: BodyFields) -> dict[str, object]:
     """Answer with the risk factors of the request; nothing is scored."""
+    factors = fields.get("riskFactors", ())
     return _synthetic(
         riskLevel="low",
         riskScore=0,
-        factors=[
-            {"factor": text, "points": 0} for text in fields.get("riskFactors", ())
-        ],
+        factors=[{"factor": factor, "points": 0} for factor in factors],
         recommendations=["an appointment for targeted tests"],
         imagesReceived=len(fields.get("images", ())),
         imagingType=fields.get("imagingType"),
@@ -108,7 +107,8 @@ def draw(prompt: str, *, size: str, quality: str, index: int) -> bytes:
     caption = f"{prompt[:_CAPTION]}\n({quality}, variant {index})"
     caption = caption.encode("latin-1", "replace").decode("latin-1")
     lines = "\n".join(textwrap.wrap(caption, 64))
-    ImageDraw.Draw(picture).text((width // 20, height // 2), lines, fill=1)
+    place = (width // 20, height // 2)
+    ImageDraw.Draw(picture).text(place, lines, fill=1)
     notes = PngImagePlugin.PngInfo()
     notes.add_itxt("prompt", prompt)
     notes.add_itxt("software", "sandbox drawing by rules, no model")

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from langchain_svc.sandbox import answers
 from langchain_svc.sandbox.faults import Fault
+from langchain_svc.sandbox.prompts import Messages
 
 if TYPE_CHECKING:
     from langchain_svc.sandbox.log import Received
@@ -86,7 +87,7 @@ class Script:
         with self._lock:
             self._cut_texts.append(text)
 
-    def rest_of_cut(self, messages: Sequence[Mapping[str, str]]) -> str | None:
+    def rest_of_cut(self, messages: Messages) -> str | None:
         """The rest of an answer that was cut off, where the messages ask to go on with it.
 
         None where a function answers every chat: it answers this request, too.
@@ -102,9 +103,7 @@ class Script:
                     return text.removeprefix(beginning)
         return None
 
-    def next_text(
-        self, request: Received, messages: Sequence[Mapping[str, str]]
-    ) -> str | None:
+    def next_text(self, request: Received, messages: Messages) -> str | None:
         """Take the next answer, as text; None where the rules are to answer."""
         with self._lock:
             if not self._queue:
@@ -120,9 +119,8 @@ class Script:
         if isinstance(answer, str):
             return answer
         calls = [answer] if isinstance(answer, ToolCall) else answer
-        return answers.render_calls(
-            [(call.name, dict(call.arguments)) for call in calls], messages
-        )
+        pairs = [(call.name, dict(call.arguments)) for call in calls]
+        return answers.render_calls(pairs, messages)
 
 
 def _require_playable(answer: object) -> None:

@@ -199,8 +199,13 @@ class HttpConnection(asyncio.Protocol):
             headers[name] = value
         peer = self._transport.get_extra_info("peername")
         method = event.method.decode("latin-1")
-        port = peer[1] if peer else 0
-        request = HttpRequest(method, unquote(path), query, headers, port)
+        request = HttpRequest(
+            method=method,
+            path=unquote(path),
+            query=query,
+            headers=headers,
+            client_port=peer[1] if peer else 0,
+        )
         self._bodiless = method == "HEAD"
         self._task = self._loop.create_task(self._serve_request(request))
 
@@ -219,7 +224,8 @@ class HttpConnection(asyncio.Protocol):
         await self._serve(request, self)
         if self._gone.is_set():
             return
-        if self._http.our_state is h11.DONE and self._http.their_state is h11.DONE:
+        states = {self._http.our_state, self._http.their_state}
+        if states == {h11.DONE}:
             self._http.start_next_cycle()
             self._expect_request()
             self._read_events()

@@ -205,13 +205,15 @@ def _authorize(interface: ServedInterface, request: HttpRequest) -> None:
 def _key_of(request: HttpRequest, *, bearer: bool) -> str:
     if not bearer:
         return request.headers.get("x-api-key", "")
-    scheme, _, key = request.headers.get("authorization", "").partition(" ")
+    authorization = request.headers.get("authorization", "")
+    scheme, _, key = authorization.partition(" ")
     if scheme.lower() != "bearer":
         return ""
     return key.strip()
 
 
 def _admit(interface: ServedInterface) -> None:
-    wait = interface.meter.admit()
-    if wait > 0:
-        raise Problem(429, headers={"retry-after": str(math.ceil(wait))})
+    seconds = interface.meter.admit()
+    if seconds > 0:
+        headers = {"retry-after": str(math.ceil(seconds))}
+        raise Problem(429, headers=headers)

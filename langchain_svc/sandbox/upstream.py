@@ -8,7 +8,7 @@ inspector show its own error text.
 from __future__ import annotations
 
 import json
-from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from http import HTTPStatus
@@ -19,7 +19,7 @@ import httpx
 
 from langchain_svc.sandbox.answers import ChatAnswer
 from langchain_svc.sandbox.log import ServedExchange
-from langchain_svc.sandbox.prompts import count_tokens
+from langchain_svc.sandbox.prompts import Messages, count_tokens
 from langchain_svc.sandbox.wire import Problem, is_loopback
 
 # A model on a small machine thinks for minutes.
@@ -91,7 +91,7 @@ class Upstream:
 
     async def answer(
         self,
-        messages: Sequence[Mapping[str, str]],
+        messages: Messages,
         options: Mapping[str, object],
         exchange: ServedExchange,
         charge: Callable[[ChatAnswer], None],
@@ -112,7 +112,7 @@ class Upstream:
             answer.pieces = pieces
             return answer
         async with self._send(exchange, body) as response:
-            answer.add(_parse_json(await response.aread()), "message")
+            answer.add_chunk(_parse_json(await response.aread()), "message")
         charge(answer)
         return answer
 
@@ -131,7 +131,7 @@ class Upstream:
                     data = line.removeprefix("data:").strip()
                     if not line.startswith("data:") or data == "[DONE]":
                         continue
-                    text = answer.add(_parse_json(data), "delta")
+                    text = answer.add_chunk(_parse_json(data), "delta")
                     if text:
                         yield text
             finally:  # when the client has left, too
@@ -193,7 +193,7 @@ class _GrowingAnswer(ChatAnswer):
 
     _thinking: bool = False
 
-    def add(self, value: object, field_name: str) -> str:
+    def add_chunk(self, value: object, field_name: str) -> str:
         """Add a chunk or a whole answer, and return its text."""
         if not isinstance(value, dict) or value.get("error"):
             raise Problem(500, _MESSAGES[500])

@@ -152,7 +152,8 @@ AnyBody = TypeVar("AnyBody", bound=Body)
 
 def parse_body(kind: type[AnyBody], request: HttpRequest) -> AnyBody:
     """Return the JSON object of a request, or refuse it with 400."""
-    media_type = request.headers.get("content-type", "").partition(";")[0]
+    content_type = request.headers.get("content-type", "")
+    media_type, _, _ = content_type.partition(";")
     if media_type.strip().lower() != JSON_TYPE:
         raise Problem(400, "Content-Type: expected application/json.")
     try:
@@ -254,7 +255,8 @@ class Stream:
         """Return one piece whose JSON lacks its end; text formats have no JSON to break."""
         if self.format in {"text", "sse-text"}:
             return self.frame(text, index)
-        return self._framed(encode(self.chunk(text, index))[:-1] + b",")
+        chunk = encode(self.chunk(text, index))
+        return self._framed(chunk[:-1] + b",")
 
     def half_frame(self, index: int) -> bytes:
         """Return the beginning of one more piece, cut inside a multi-byte character."""

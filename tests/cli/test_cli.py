@@ -72,14 +72,23 @@ def test_a_reader_that_leaves_is_no_traceback(service):
 
 
 NEAR = "langchain-svc sandbox"
+ELSEWHERE = "http://elsewhere.example/v1"
+NOWHERE = "http://127.0.0.1:9/v1"
+CHECK_URL = "check base_url_v1 (SVC_BASE_URL_V1)"
+TEMPERATURE = "--temperature: must be a number from 0 to 2, not 3"
 FAILURES = [
-    ({"SVC_API_KEY": ""}, ["ask", "Hello"], ["SVC_API_KEY", NEAR]), ({"SVC_API_KEY": ""}, ["models"], ["SVC_API_KEY", NEAR]), ({"SVC_BASE_URL_V1": ""}, ["models"], ["SVC_BASE_URL_V1", NEAR]),
-    ({"SVC_BASE_URL_V1": "http://elsewhere.example/v1"}, ["models"], ["SVC_BASE_URL_V1: plain http"]), ({"SVC_BASE_URL_V1": "nonsense"}, ["models"], ["SVC_BASE_URL_V1: the base URL must look like"]),
-    ({"SVC_API_KEY": "two wrong-key-3141"}, ["models"], ["SVC_API_KEY: the API key holds"]), ({"SVC_API_KEY": "wrong-key-3141"}, ["ask", "Hello"], ["401", "check the API key"]),
-    ({"SVC_BASE_URL_V1": "http://127.0.0.1:9/v1"}, ["ask", "Hello"], ["could not be reached", "check base_url_v1 (SVC_BASE_URL_V1)"]),
-    ({}, ["ask", "Hello", "--model", ""], ["--model: must be a model id"]), ({}, ["ask", "Hello", "--model", "svc-imaginary"], ["svc-imaginary", "list_models()"]),
-    ({}, ["ask", "Hello", "--temperature", "3"], ["--temperature: must be a number from 0 to 2, not 3"]),
-]  # fmt: skip
+    ({"SVC_API_KEY": ""}, ["ask", "Hello"], ["SVC_API_KEY", NEAR]),
+    ({"SVC_API_KEY": ""}, ["models"], ["SVC_API_KEY", NEAR]),
+    ({"SVC_BASE_URL_V1": ""}, ["models"], ["SVC_BASE_URL_V1", NEAR]),
+    ({"SVC_BASE_URL_V1": ELSEWHERE}, ["models"], ["SVC_BASE_URL_V1: plain http"]),
+    ({"SVC_BASE_URL_V1": "nonsense"}, ["models"], ["SVC_BASE_URL_V1: the base URL must look like"]),
+    ({"SVC_API_KEY": "two wrong-key-3141"}, ["models"], ["SVC_API_KEY: the API key holds"]),
+    ({"SVC_API_KEY": "wrong-key-3141"}, ["ask", "Hello"], ["401", "check the API key"]),
+    ({"SVC_BASE_URL_V1": NOWHERE}, ["ask", "Hello"], ["could not be reached", CHECK_URL]),
+    ({}, ["ask", "Hello", "--model", ""], ["--model: must be a model id"]),
+    ({}, ["ask", "Hello", "--model", "svc-imaginary"], ["svc-imaginary", "list_models()"]),
+    ({}, ["ask", "Hello", "--temperature", "3"], [TEMPERATURE]),
+]
 
 
 @pytest.mark.parametrize(("environment", "words", "said"), FAILURES)

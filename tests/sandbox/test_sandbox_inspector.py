@@ -36,7 +36,8 @@ def say(sandbox, text, path="/v1/chat/completions", **extra):
     chat = {"model": "svc-pro", "messages": [{"role": "user", "content": text}]}
     body = {"message": text} if path == "/api/chat" else chat
     headers = {**BEARER, "Content-Type": "application/json"}
-    return httpx.post(sandbox.url + path, content=json.dumps({**body, **extra}), headers=headers, timeout=20)  # fmt: skip
+    content = json.dumps({**body, **extra})
+    return httpx.post(sandbox.url + path, content=content, headers=headers, timeout=20)
 
 
 def token(sandbox):
@@ -92,9 +93,10 @@ def test_where_the_parts_of_a_prompt_come_from(sandbox):
         AIMessage("It is sunny."),
         HumanMessage("Context:\nRome has seven hills.\n\nQuestion: What is the weather in Rome?"),
     ]
+    city = {"title": "City", "type": "object", "properties": {"name": {"type": "string"}}}
     with ChatSvc(model="svc-pro", **sandbox.v1) as model:
         model.bind_tools([weather]).invoke(turns)
-        model.with_structured_output({"title": "City", "type": "object", "properties": {"name": {"type": "string"}}}).invoke("Rome")  # fmt: skip
+        model.with_structured_output(city).invoke("Rome")
     shown = detail(sandbox, 1)
     kinds = {}
     for _role, parts in shown["messages"]:
@@ -153,7 +155,11 @@ def test_the_plans_limits(sandbox):
 
 
 def test_no_key_and_no_cookie_is_shown():
-    secret = {"Authorization": "Bearer sk-secret-1", "X-API-Key": "sk-secret-2", "Cookie": "sk-secret-3"}  # fmt: skip
+    secret = {
+        "Authorization": "Bearer sk-secret-1",
+        "X-API-Key": "sk-secret-2",
+        "Cookie": "sk-secret-3",
+    }
     with Sandbox(api_key="sk-secret-1") as s:
         assert httpx.get(s.url + "/v1/models", headers=secret).status_code == 200
         shown = inspect(s, "exchange/1/0").text + inspect(s, "state").text
@@ -196,9 +202,12 @@ def test_the_next_fault_may_be_taken_back_and_must_be_known(sandbox):
 
 PATHS = ["/?token={token}", "/_inspector/state", "/_inspector/exchange/1/0", "/_inspector/fail"]
 STRANGERS = [
-    *({"Host": name} for name in ("evil.example", "127.0.0.1.evil.example:80", "localhost.evil", "")),
+    *(
+        {"Host": name}
+        for name in ("evil.example", "127.0.0.1.evil.example:80", "localhost.evil", "")
+    ),
     *({"X-Inspector-Token": token} for token in ("", "x", b"\xe9")),
-]  # fmt: skip
+]
 
 
 @pytest.mark.parametrize("headers", STRANGERS, ids=str)
@@ -303,7 +312,20 @@ def test_a_hostile_prompt_comes_as_data(sandbox):
     assert first.startswith(HOSTILE)
 
 
-CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")  # fmt: skip
+BROWSERS = ("chromium", "chromium-browser", "google-chrome")
+CHROMIUM = next(filter(None, map(shutil.which, BROWSERS)), None)
+CHROMIUM_OPTIONS = (
+    "--headless",
+    "--no-sandbox",
+    "--disable-gpu",
+    "--disable-quic",
+    "--no-first-run",
+    "--disable-sync",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--virtual-time-budget=2000",
+    "--dump-dom",
+)
 
 
 @pytest.mark.skipif(CHROMIUM is None, reason="there is no Chromium on PATH (apt: chromium)")
@@ -312,11 +334,10 @@ def test_a_browser_shows_hostile_text_as_text(sandbox, tmp_path):
     say(sandbox, HOSTILE)
     say(sandbox, "z" * 1_000_000)
     say(sandbox, HOSTILE + "\ud800")  # half a character, which the service refuses
-    words = "--headless --no-sandbox --disable-gpu --disable-quic --no-first-run --disable-sync --disable-background-networking --disable-component-update --virtual-time-budget=2000 --dump-dom"
     told = html.escape("<script>document.title='owned'", quote=False)
     for number, least in ((1, 2), (2, 0), (3, 1)):
         where = (f"--user-data-dir={tmp_path}", f"{sandbox.inspector_url}#{number}")
-        command = [CHROMIUM, *words.split(), *where]
+        command = [CHROMIUM, *CHROMIUM_OPTIONS, *where]
         done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
         assert done.returncode == 0, done.stderr[-2_000:]
         page = done.stdout

@@ -163,7 +163,7 @@ def test_scripted_answers_and_the_contract_come_first(sandbox):
     assert answer["model"] == "svc-pro"
     assert ask(sandbox, "Hello", model="gpt-9").status_code == 404
     assert httpx.post(sandbox.url + "/v1/chat/completions", json={}).status_code == 401
-    assert all(not detail(sandbox, n)["upstream"] for n in (1, 2, 3))  # fmt: skip
+    assert all(not detail(sandbox, n)["upstream"] for n in (1, 2, 3))
 
 
 @pytest.mark.parametrize(
