@@ -1,7 +1,8 @@
 """LangChain messages -> the wire's list of `{"role", "content"}` (v1 API, section 2).
 
-The documents show the roles user and assistant, and a content that is one string. Whoever reads the
-wire finds the very messages that LangChain had, whatever was said in them (`_toolcalls/render.py`).
+The documents show the roles user and assistant, and a content that is one string. Foreign text is
+escaped (`_calls/render.py`), so that the turns on the wire are the messages that LangChain had,
+whatever these say.
 """
 
 from __future__ import annotations
@@ -46,7 +47,7 @@ THINKS_AHEAD = "svc_thinks_ahead"
 """In `additional_kwargs`: the model thinks without saying where that begins."""
 
 DESCRIBED_IMAGE = "svc_described_image"
-"""A content block of ours: an image as a vision model described it."""
+"""The type of our own content block: an image as a vision model described it."""
 
 _JOINT = "\n\n"
 _ROLES = {"user": "user", "human": "user", "assistant": "assistant", "ai": "assistant"}
@@ -55,19 +56,20 @@ _NO_TEXT = "[a message without text]"
 _IMAGE_LEFT_OUT = "[image left out: this model takes text only]"
 
 
-_A_MESSAGE = 30  # the cost of one, in characters of text
+_MESSAGE_SIZE = 30  # what one costs beside its text, in characters
 
 
 def prompt_size(messages: Sequence[BaseMessage]) -> int:
     """About how many characters have to be read for a conversation; images count as their links."""
-    blocks = (
-        block if isinstance(block, str) else str(block.get("text") or "")
-        for message in messages
-        for block in (
-            message.content if isinstance(message.content, list) else [message.content]
-        )
-    )
-    return _A_MESSAGE * len(messages) + sum(map(len, blocks))
+    size = _MESSAGE_SIZE * len(messages)
+    for message in messages:
+        if isinstance(message.content, str):
+            size += len(message.content)
+            continue
+        for block in message.content:
+            text = block if isinstance(block, str) else block.get("text")
+            size += len(str(text or ""))
+    return size
 
 
 def to_wire(
@@ -90,10 +92,8 @@ def to_wire(
     if not any(map(itemgetter(1), parts)):
         raise SvcRequestError("There is nothing to send: no message holds any text")
     if preamble:
-        leading = sum(
-            1 for _ in takewhile(lambda one: isinstance(one, SystemMessage), messages)
-        )
-        parts.insert(leading, ("system", preamble))
+        leading = [*takewhile(_is_system, messages)]
+        parts.insert(len(leading), ("system", preamble))
     turns = _joined(parts)
     if system_role == "user":
         turns = _joined(
@@ -105,34 +105,39 @@ def to_wire(
     return [{"role": role, "content": text} for role, text in turns]
 
 
+def _is_system(message: BaseMessage) -> bool:
+    return isinstance(message, SystemMessage)
+
+
 def _joined(parts: Iterable[tuple[str, str]]) -> list[tuple[str, str]]:
-    """Neighbours of one role as one."""
+    """The parts with text, neighbours of one role as one."""
     groups = groupby(filter(itemgetter(1), parts), itemgetter(0))
     return [(role, _JOINT.join(map(itemgetter(1), group))) for role, group in groups]
 
 
 def conversation_nonce(messages: Sequence[BaseMessage], secret: str) -> str:
-    """What real results of a conversation carry, so that no text can imitate one.
+    """The mark that real results of a conversation carry, so that no text can imitate one.
 
     It follows from a secret, the first turn, and the ids of that turn and of the first answer. Ids
-    are random, so that nobody learns it from another conversation that begins with the same words;
-    and it is the same in every process that goes on with this one.
+    are random, so nobody learns the mark from another conversation that begins with the same words.
+    Every process that goes on with this conversation computes the same mark.
     """
-    state = hashlib.blake2b(digest_size=5, key=hashlib.sha256(secret.encode()).digest())
+    key = hashlib.sha256(secret.encode()).digest()
+    state = hashlib.blake2b(digest_size=5, key=key)
 
-    def add(*texts: Any) -> None:
-        state.update(
-            "\0".join(map(str, texts)).encode("utf-8", "surrogatepass") + b"\0"
-        )
+    def add(*values: object) -> None:
+        text = "\0".join(map(str, values)) + "\0"
+        state.update(text.encode("utf-8", "surrogatepass"))
 
-    asked = False
+    in_first_turn = True
     for message in messages:
         if isinstance(message, AIMessage) and (message.id or message.tool_calls):
             add(message.id or "", *(call["id"] for call in message.tool_calls))
             break
-        if not asked:
+        if in_first_turn:
             add(message.type, message.content, *filter(None, [message.id]))
-        asked = asked or isinstance(message, HumanMessage)
+        if isinstance(message, HumanMessage):
+            in_first_turn = False
     return state.hexdigest()
 
 
@@ -140,10 +145,9 @@ PERSON = "what was said to you"
 
 
 def texts_read(messages: Iterable[BaseMessage]) -> Iterator[tuple[str, str]]:
-    """What the model reads beside its own calls: who said it, and the text.
+    """What the model reads beside its own calls: each text with its speaker.
 
-    A call that it made before is none of it, since it may make it again; the texts in that call's
-    arguments are.
+    An earlier call is no such text, since the model may make it again; its arguments are.
     """
     for message in messages:
         text = _text(message, omit_images=True)
@@ -153,10 +157,8 @@ def texts_read(messages: Iterable[BaseMessage]) -> Iterator[tuple[str, str]]:
             yield "an earlier answer", text
             for call in message.tool_calls:
                 for value in call["args"].values():
-                    yield (
-                        "an earlier call",
-                        value if isinstance(value, str) else render_json(value),
-                    )
+                    argument = value if isinstance(value, str) else render_json(value)
+                    yield "an earlier call", argument
         else:
             yield PERSON, f"{message.name or ''}\n{text}"
 
@@ -170,19 +172,19 @@ def has_calls(messages: Iterable[BaseMessage]) -> bool:
 
 
 def answers_at_once(messages: Iterable[BaseMessage], model: str) -> bool:
-    """Whether an earlier answer of the model shows that it does not think before each of them.
+    """Whether an earlier answer of the model shows that it does not think before each answer.
 
-    A model whose thoughts begin in the prompt, and so without a nonce, has them in every answer.
+    A model whose thoughts begin in the prompt, and so without a mark, has them in every answer.
     """
+    marks = {"reasoning_content", THINKS_AHEAD}
     for message in messages:
-        known = message.response_metadata if isinstance(message, AIMessage) else {}
-        if (
-            known.get("model_provider") == "svc"
-            and known.get("model_name") == model
-            and known.get("finish_reason") in {"stop", "tool_calls"}
-            and not message.additional_kwargs.keys()
-            & {"reasoning_content", THINKS_AHEAD}
-        ):
+        if not isinstance(message, AIMessage):
+            continue
+        metadata = message.response_metadata
+        if metadata.get("finish_reason") not in {"stop", "tool_calls"}:
+            continue
+        author = (metadata.get("model_provider"), metadata.get("model_name"))
+        if author == ("svc", model) and marks.isdisjoint(message.additional_kwargs):
             return True
     return False
 
@@ -197,74 +199,75 @@ def _rendered(
     *,
     omit_images: bool,
 ) -> Iterator[tuple[str, str]]:
-    """Role and text of each message; the results of one round of calls are said together."""
-    several = len({m.name for m in messages if isinstance(m, AIMessage)}) > 1
+    """Role and text of each message; the results of one round of calls share a text."""
+    authors = {m.name for m in messages if isinstance(m, AIMessage)}
     names: dict[str | None, str] = {}  # of calls, by their ids
     for _, group in groupby(messages, attrgetter("type")):
         neighbours = list(group)
         if isinstance(neighbours[0], _RESULTS):
-            yield (
-                "user",
-                results_text([_result(one, names) for one in neighbours], nonce),
-            )
+            results = [_result(message, names) for message in neighbours]
+            yield "user", results_text(results, nonce)
             continue
         for message in neighbours:
             if isinstance(message, AIMessage):
                 for call in message.tool_calls:
                     names[call["id"]] = call["name"]
-                yield "assistant", _assistant(message, tool_format, named=several)
-            else:
-                role, text = _role(message), _text(message, omit_images=omit_images)
-                named = role == "user" and text and message.name
-                yield role, user_text(text, message.name or "") if named else text
+                text = _assistant(message, tool_format, named=len(authors) > 1)
+                yield "assistant", text
+                continue
+            role = _role(message)
+            text = _text(message, omit_images=omit_images)
+            if role == "user" and text and message.name:
+                text = user_text(text, message.name)
+            yield role, text
 
 
 def _assistant(message: AIMessage, tool_format: Format, *, named: bool) -> str:
-    content = message.content
     text = _text(message, joint="")  # blocks of an answer are pieces of one text
     if text and message.name and named:
         text = f"{message.name}: {text}"
-    calls = (
-        _past_calls(message) if message.tool_calls or message.invalid_tool_calls else []
-    )
-    if not text and not calls and content and not isinstance(content, str):
-        text = _NO_TEXT
-    return calls_text(text, calls, tool_format) if calls else text
+    if message.tool_calls or message.invalid_tool_calls:
+        return calls_text(text, _past_calls(message), tool_format)
+    if not text and isinstance(message.content, list) and message.content:
+        return _NO_TEXT
+    return text
 
 
 def _result(message: BaseMessage, names: Mapping[str | None, str]) -> Result:
-    id_ = message.tool_call_id if isinstance(message, ToolMessage) else ""
+    call_id = ""
+    failed = False
+    if isinstance(message, ToolMessage):
+        call_id = message.tool_call_id
+        failed = message.status == "error"
     return Result(
         content=_text(message, omit_images=True),
-        name=message.name or names.get(id_, ""),
-        failed=isinstance(message, ToolMessage) and message.status == "error",
+        name=message.name or names.get(call_id, ""),
+        failed=failed,
     )
 
 
 def _past_calls(message: AIMessage) -> list[PastCall]:
-    if not (message.tool_calls or message.invalid_tool_calls):
-        return []
+    calls = [PastCall(call["name"], call["args"]) for call in message.tool_calls]
     # The model sees what it wrote wrongly, so that the error which follows makes sense to it.
-    bad = [
-        PastCall(b["name"] or "", (b["args"] or "").removeprefix(_GUARD))
-        for b in message.invalid_tool_calls
-    ]
-    return [PastCall(call["name"], call["args"]) for call in message.tool_calls] + bad
+    for invalid in message.invalid_tool_calls:
+        arguments = (invalid["args"] or "").removeprefix(_GUARD)
+        calls.append(PastCall(invalid["name"] or "", arguments))
+    return calls
 
 
-def guarded(written: str) -> str:
-    """An unreadable call as it was written, so that LangChain does not read it as a whole one.
+def guarded(call: str) -> str:
+    """The text of an unreadable call, changed if LangChain would read it as a whole one.
 
-    LangChain closes what is open in the arguments of chunks, and takes a time for it that grows
-    with their square. A bracket that closes nothing makes it give up at once.
+    LangChain closes what is open in the arguments of chunks, and the time for it grows with the
+    square of their length. A bracket that closes nothing makes it give up at once.
     """
-    if 0 < len(written) <= _SHORT:
+    if 0 < len(call) <= _SHORT:
         try:
-            if not isinstance(parse_partial_json(written), dict):
-                return written
+            if not isinstance(parse_partial_json(call), dict):
+                return call
         except ValueError:
-            return written
-    return _GUARD + written
+            return call
+    return _GUARD + call
 
 
 _GUARD = "]"
@@ -292,7 +295,7 @@ def _role(message: BaseMessage) -> str:
 
 
 def _text(message: BaseMessage, *, omit_images: bool = False, joint: str = "\n") -> str:
-    """What a message says; the joint stands between its blocks, but for our own elements."""
+    """The text of a message, with the joint between its blocks, except around our own elements."""
     if isinstance(message.content, str):
         return _foreign([message.content])
     texts: list[str] = []
@@ -305,15 +308,15 @@ def _text(message: BaseMessage, *, omit_images: bool = False, joint: str = "\n")
 
 
 def _foreign(texts: Iterable[str], joint: str = "\n") -> str:
-    """What others wrote, with what could pass for a turn made harmless.
+    """The texts of others as one, with its delimiters escaped.
 
-    Only once it is joined, since two texts may make a delimiter that neither has; and where it
-    could begin one at its end, which the text behind would complete.
+    They are joined first, since two texts may make a delimiter that neither has. What could begin
+    one at the end is escaped, too: the text behind could complete it.
     """
-    return _BEGUN.sub("&lt;", defuse(joint.join(texts)))
+    return _HALF_DELIMITER.sub("&lt;", defuse(joint.join(texts)))
 
 
-_BEGUN = re.compile(r"<(?=[\s/]{0,32}\Z)")
+_HALF_DELIMITER = re.compile(r"<(?=[\s/]{0,32}\Z)")
 
 
 def _block_texts(
@@ -321,28 +324,31 @@ def _block_texts(
 ) -> Iterator[tuple[bool, str]]:
     """The text of each block, and whether it is in our own elements.
 
-    Everything but media is text, whatever its type. Of an assistant's message other blocks are
-    another provider's business; a tool's result says which media it left out; and what a person
-    sent is never left out unless that was asked for.
+    Every block but a medium is text, whatever its type. An assistant's other blocks are another
+    provider's business, and left out. A tool's result says which media it left out. What a person
+    sent is left out only on request.
     """
     for block in message.content:
-        kind = "text" if isinstance(block, str) else _kind(block)
-        own = isinstance(block, Mapping) and kind == DESCRIBED_IMAGE
-        text = block if isinstance(block, str) else _text_of(block)
-        if own:
-            yield True, image_text(block["handle"], block["text"])  # type: ignore[index]  # see own
+        if isinstance(block, str):
+            yield False, block
+            continue
+        kind = _kind(block)
+        text = _text_of(block)
+        if kind == DESCRIBED_IMAGE:
+            yield True, image_text(block["handle"], block["text"])
         elif isinstance(message, AIMessage):
             if text is not None:
                 yield False, text
-        elif isinstance(block, str) or not _is_medium(kind, block):
-            whole = text is not None and (kind in _TEXTS or len(block) == 1)
-            yield False, str(text) if whole else render_json(block)
-        else:
+        elif _is_medium(kind, block):
             yield False, _in_place_of(kind, message, omit_images=omit_images)
+        elif text is not None and (kind in _TEXTS or len(block) == 1):
+            yield False, text
+        else:
+            yield False, render_json(block)
 
 
 def _in_place_of(kind: str, message: BaseMessage, *, omit_images: bool) -> str:
-    """The words for a medium that the model cannot take.
+    """The text that stands for a medium, which the model cannot take.
 
     Raises:
         SvcRequestError: A person sent the medium, and did not ask to leave it out.
@@ -380,18 +386,14 @@ def _kind(block: Mapping[str, Any]) -> str:
 
 def _is_medium(kind: str, block: Mapping[str, Any]) -> bool:
     """Whether a block stands for bytes and not for text."""
-    if "image" in kind or kind in _MEDIA:
-        source = block.get("source")
-        in_text = isinstance(source, Mapping) and source.get("type") in {
-            "text",
-            "content",
-        }
-        return (
-            ("type" in block or len(block) == 1)
-            and not in_text
-            and _text_of(block) is None
-        )
-    return False
+    if "image" not in kind and kind not in _MEDIA:
+        return False
+    if "type" not in block and len(block) > 1:
+        return False  # the key that names it is one of several
+    source = block.get("source")
+    if isinstance(source, Mapping) and source.get("type") in {"text", "content"}:
+        return False  # a document in text
+    return _text_of(block) is None
 
 
 def _unsendable(kind: str) -> SvcRequestError:
