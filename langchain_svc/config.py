@@ -1,6 +1,6 @@
-"""Where the service is and with which key: names, checks and what to say when one is missing.
+"""The service's addresses and keys: the settings' names, their checks, and the errors without them.
 
-A base URL and a key are checked once, when they are given. No message repeats a key, nor a URL
+A base URL and a key are checked once, when an object is made. No message repeats a key, nor a URL
 that could hold one.
 """
 
@@ -23,9 +23,9 @@ ENV_BASE_URL = "SVC_BASE_URL"
 ENV_MEDICAL_API_KEY = "SVC_MEDICAL_API_KEY"
 ENV_MEDICAL_BASE_URL = "SVC_MEDICAL_BASE_URL"
 
-# Set by us from `api_key`; a second copy under another name would escape its masking.
+# We set them from `api_key`; a second copy under another name would escape its masking.
 KEY_HEADERS = frozenset({"authorization", "x-api-key", "proxy-authorization", "cookie"})
-# Part of how we read and frame what is sent; another value would make us misread the answer.
+# They frame the request and the answer; another value would make us misread the answer.
 _OWN_HEADERS = frozenset(
     """
     accept-encoding connection content-encoding content-length content-type expect host keep-alive
@@ -90,7 +90,7 @@ def require_url(interface: Interface, url: str | None) -> str:
         return url
     raise SvcRequestError(
         f"No base URL for the {interface.name} interface: pass {interface.url_word}=... or set "
-        f"{interface.url_env}.{_of_other_name(interface.url_env)} The service has no public "
+        f"{interface.url_env}.{_similar_variable(interface.url_env)} The service has no public "
         "default host. To try without one, run `langchain-svc sandbox` and paste the lines it "
         "prints."
     )
@@ -102,17 +102,20 @@ def require_key(interface: Interface, key: str | None) -> str:
         return key
     raise SvcRequestError(
         f"No API key for the {interface.name} interface: pass api_key=... or set "
-        f"{interface.key_env}.{_of_other_name(interface.key_env)} To try without one, run "
+        f"{interface.key_env}.{_similar_variable(interface.key_env)} To try without one, run "
         "`langchain-svc sandbox` and paste the lines it prints."
     )
 
 
-def _of_other_name(wanted: str) -> str:
-    """What to say where a variable is missing and another one has nearly its name."""
+def _similar_variable(expected: str) -> str:
+    """A sentence about a variable whose name is nearly that of the missing one, if there is one."""
     import difflib  # noqa: PLC0415  # 13 ms, which only a missing setting costs
 
-    near = difflib.get_close_matches(wanted, os.environ.keys() - {wanted}, 1, 0.8)
-    return f" {near[0]} is set, but this interface reads {wanted}." if near else ""
+    others = os.environ.keys() - {expected}
+    matches = difflib.get_close_matches(expected, others, 1, 0.8)
+    if not matches:
+        return ""
+    return f" {matches[0]} is set, but this interface reads {expected}."
 
 
 @lru_cache(maxsize=64)
@@ -138,14 +141,14 @@ def check_url(url: str, insecure_hosts: Collection[str] = ()) -> str:
     return _checked_url(url, frozenset(name.lower() for name in insecure_hosts))
 
 
-@lru_cache(
-    maxsize=64
-)  # objects are made for the same few URLs, and this is a third of making one
-def _checked_url(url: str, named: frozenset[str]) -> str:
+# Objects are made for the same few URLs, and this check is a third of making one.
+@lru_cache(maxsize=64)
+def _checked_url(url: str, insecure_hosts: frozenset[str]) -> str:
     _check_characters(url)
     try:
         parts = urlsplit(url)
-        place, host = _place(parts), parts.hostname or ""
+        host = parts.hostname or ""
+        place = _place(parts)
     except ValueError:
         raise ValueError("the base URL has no valid host and port") from None
     if parts.username is not None or parts.password is not None:
@@ -153,13 +156,14 @@ def _checked_url(url: str, named: frozenset[str]) -> str:
             "the base URL holds a user name or password: give the key as api_key"
         )
     if parts.scheme not in {"http", "https"} or not place:
-        raise ValueError(  # without what was given, which may be a key in the wrong place
+        raise ValueError(  # without the value, which may be a key in the wrong place
             "the base URL must look like https://host/path, with http:// on this machine and "
             "https:// to others"
         )
     if parts.query or parts.fragment:
         raise ValueError("the base URL must have no query and no fragment")
-    if parts.scheme == "http" and not is_loopback(host) and host not in named:
+    is_private = is_loopback(host) or host in insecure_hosts
+    if parts.scheme == "http" and not is_private:
         raise ValueError(
             f"plain http to {host!r} would send the key readably: use https, or name the host "
             "in insecure_hosts if its network is yours"
@@ -180,16 +184,22 @@ def _check_characters(url: str) -> None:
 
 def _place(parts: SplitResult) -> str:
     """Host and port as they go on the wire, "" where there are none; ValueError for bad ones."""
-    host, port = parts.hostname or "", parts.port
+    host = parts.hostname or ""
+    port = parts.port
     if not host:
         return ""
     if "[" in parts.netloc:
         host = f"[{ipaddress.IPv6Address(host)}]"
-    elif not host.isascii():
-        host = _ascii(host)
-    if port == 0 or ("%" in host) or not (host[0] == "[" or _HOST.fullmatch(host)):
+        is_host = "%" not in host  # a zone, which means something on this machine only
+    else:
+        if not host.isascii():
+            host = _ascii(host)
+        is_host = _HOST.fullmatch(host) is not None
+    if not is_host or port == 0:
         raise ValueError("no valid host and port")
-    return host if port is None else f"{host}:{port}"
+    if port is None:
+        return host
+    return f"{host}:{port}"
 
 
 def _ascii(host: str) -> str:
@@ -236,12 +246,12 @@ def check_headers(headers: Mapping[str, str]) -> dict[str, str]:
     checked: dict[str, str] = {}
     for name, value in headers.items():
         # Many a server reads an underscore as a hyphen.
-        known = name.lower().replace("_", "-")
-        if known in KEY_HEADERS:
+        normalized = name.lower().replace("_", "-")
+        if normalized in KEY_HEADERS:
             raise ValueError(
                 f"default_headers must not hold {name!r}: give the key as api_key"
             )
-        if known in _OWN_HEADERS:
+        if normalized in _OWN_HEADERS:
             raise ValueError(
                 f"default_headers must not hold {name!r}: it is set for each request"
             )
@@ -251,7 +261,7 @@ def check_headers(headers: Mapping[str, str]) -> dict[str, str]:
             raise ValueError(
                 f"default_headers: the value of {name!r} cannot stand in a header"
             )
-        if known in {other.lower().replace("_", "-") for other in checked}:
+        if normalized in {other.lower().replace("_", "-") for other in checked}:
             raise ValueError(f"default_headers holds {name!r} twice")
         checked[name] = value.strip()
     return checked

@@ -1,4 +1,4 @@
-"""What can go wrong, as one tree of errors.
+"""The errors of this package, as one tree.
 
 Every failure of this package is a `SvcError`, and each is also the matching `ModelError` of
 LangChain, so that agents, retry and fallback middleware decide by `is_retryable`:
@@ -28,7 +28,7 @@ from __future__ import annotations
 
 import copyreg
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from langchain_core.exceptions import (
     ContextOverflowError,
@@ -43,6 +43,9 @@ from langchain_core.exceptions import (
     ModelTimeoutError,
     OutputParserException,
 )
+
+if TYPE_CHECKING:
+    from langchain_core.messages.ai import UsageMetadata
 
 
 class SvcError(ModelError):
@@ -84,9 +87,8 @@ class SvcBudgetError(SvcRequestError):
         super().__init__(message)
         self.used = used
         self.left = left
-        self.budget_id = (
-            ""  # of the budget whose bound it is, which `SvcBudgetMiddleware` compares
-        )
+        # Of the budget whose bound it is, for `SvcBudgetMiddleware`.
+        self.budget_id = ""
 
 
 class SvcAPIError(SvcError):
@@ -210,7 +212,7 @@ class SvcOutputError(SvcError, OutputParserException):
         *,
         problems: Sequence[str] = (),
         raw: str = "",
-        usage: Any = None,
+        usage: UsageMetadata | None = None,
         finish_reason: str | None = None,
     ) -> None:
         super().__init__(message)
