@@ -435,7 +435,7 @@ def _account_of(
             )
         return MemoryBudget(period), MEMORY
     from .redis_budget import account_in  # noqa: PLC0415  # an extra
-    from .redis_store import link_to, place_of  # noqa: PLC0415  # the same
+    from .redis_link import link_to, place_of  # noqa: PLC0415  # the same
 
     place = place_of(storage)
     if key is None:

@@ -115,7 +115,8 @@ class SvcQuota(Shared):
         self._place = MEMORY
         self._account_in_redis: Callable[..., Ledger] | None = None
         if storage != MEMORY:
-            from .redis_store import RedisAccount, link_to, place_of  # noqa: PLC0415  # an extra
+            from .redis_link import link_to, place_of  # noqa: PLC0415  # an extra
+            from .redis_store import RedisAccount  # noqa: PLC0415  # the same
 
             self._place = place_of(storage)
             self._account_in_redis = partial(

@@ -17,7 +17,7 @@ from ..errors import SvcConnectionError
 from .budget_accounts import NOTHING, Amounts, Bounds, Reservation, Standing, add
 from .estimates import Estimates
 from .plans import MINUTE
-from .redis_store import (
+from .redis_link import (
     RedisLink,
     RedisRequest,
     as_numbers,

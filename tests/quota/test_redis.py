@@ -20,7 +20,7 @@ from test_quota import at_once, redis_client
 
 import langchain_svc as svc
 from benchmarks.redis_server import COMMAND, RedisServer
-from langchain_svc.quota import redis_store
+from langchain_svc.quota import redis_link
 from langchain_svc.quota.ledger import Outcome, Ticket
 from langchain_svc.sandbox import Sandbox
 
@@ -35,6 +35,7 @@ def own():
         yield running
 
 
+@pytest.mark.slow
 def test_processes_share_the_plan(store):
     # No call waits, so no clock decides: each is let through or told that it comes too late.
     code = """
@@ -71,6 +72,7 @@ def test_a_call_is_one_round_trip(store, sandbox):
 # -- Redis fails ---------------------------------------------------------------------------------------
 
 
+@pytest.mark.usefixtures("short_rest")
 def test_closed_refuses_calls_while_redis_is_away(own, sandbox):
     quota = svc.SvcQuota(svc.Plan(requests_per_minute=50), storage=own.url)
     model = svc.ChatSvc(quota=quota, **sandbox.v1)
@@ -87,6 +89,7 @@ def test_closed_refuses_calls_while_redis_is_away(own, sandbox):
     assert [limit.used for limit in quota.snapshot().limits] == [2]
 
 
+@pytest.mark.usefixtures("short_rest")
 def test_local_goes_on_with_a_share(own, sandbox):
     quota = svc.SvcQuota(
         svc.Plan(requests_per_minute=10), storage=own.url, on_storage_failure="local"
@@ -101,13 +104,14 @@ def test_local_goes_on_with_a_share(own, sandbox):
     assert sum(not isinstance(answer, Exception) for answer in found) == 3  # of (10 - 4) / 2
     assert len(sandbox.requests) == 4
     own.start()
-    time.sleep(redis_store._REST)
+    time.sleep(redis_link.REST)
     model.invoke("Hi")
     assert quota.snapshot().limits[0].used >= 5
 
 
+@pytest.mark.slow
 def test_what_was_sent_while_redis_was_frozen_is_told(own, sandbox, monkeypatch):
-    monkeypatch.setattr(redis_store, "_TIMEOUT", 0.3)
+    monkeypatch.setattr(redis_link, "_TIMEOUT", 0.3)
     quota = svc.SvcQuota(
         svc.Plan(requests_per_minute=10), storage=own.url, on_storage_failure="local"
     )
@@ -118,7 +122,7 @@ def test_what_was_sent_while_redis_was_frozen_is_told(own, sandbox, monkeypatch)
         model.batch(["Hi"] * 3)
     finally:
         own.thaw()
-    time.sleep(redis_store._REST)
+    time.sleep(redis_link.REST)
     model.invoke("Hi")
     # A question that Redis answered too late may count as well.
     assert 5 <= quota.snapshot().limits[0].used <= 8
@@ -240,6 +244,7 @@ def refuse_memory(store, *, refuses):
         client.config_set("maxmemory", 1 if refuses else 0)
 
 
+@pytest.mark.slow
 def test_processes_that_never_met_redis_keep_the_plan_together(own, workers):
     refuse_memory(own.url, refuses=True)
     assert all_at_once(workers(3, own.url, "local"), 100, 4.0) == 3  # one each
@@ -251,14 +256,15 @@ def test_a_forked_child_has_not_met_redis(own, monkeypatch):
     account = quota.account("v1", "any-key-0123")
     assert account.acquire(Ticket()) is None
     own.stop()
-    monkeypatch.setattr(redis_store, "_STARTED", "of a child")
+    monkeypatch.setattr(redis_link, "_STARTED", "of a child")
     assert [account.acquire(Ticket()) is None for _ in range(5)].count(True) <= 1
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("failure", ["closed", "local"])
 def test_the_plan_is_kept_when_redis_loses_it_and_some_cannot_tell_at_once(own, workers, failure):
     three = workers(3, own.url, failure)
-    time.sleep(redis_store._REST)
+    time.sleep(redis_link.REST)
     sent = 0
     while sent < 60:  # the first seconds of a Redis go at the plan's pace
         sent += sum(worker.ask(20 - sent // 3) for worker in three)
@@ -273,6 +279,7 @@ def test_the_plan_is_kept_when_redis_loses_it_and_some_cannot_tell_at_once(own, 
     assert 60 <= sent <= 60 + 6
 
 
+@pytest.mark.slow
 def test_a_new_process_may_not_take_the_plan_of_a_redis_that_was_flushed(own, workers):
     (old,) = workers(1, own.url)
     sent = 0
@@ -315,15 +322,33 @@ def no_redis(reply):
 
 GOOD = {"now": 1.0, "born": "1", "processes": 1, "used": [0], "turn": 1, "wait": False}
 TEXTS = [
-    "", "{}", "[]", "null", "1", "no JSON", "[" * 100_000, "\ud800", '{"turn": 0, "again": 1e9}',
+    "",
+    "{}",
+    "[]",
+    "null",
+    "1",
+    "no JSON",
+    "[" * 100_000,
+    "\ud800",
+    '{"turn": 0, "again": 1e9}',
     *(json.dumps({name: value for name, value in GOOD.items() if name != left}) for left in GOOD),
     *(json.dumps(GOOD | {name: value}) for name in GOOD for value in ("1", [1, 2], math.inf)),
     *(json.dumps(GOOD | {"wait": wait}) for wait in ([1], [1, 2, "3"], [math.nan] * 3, {"a": 1})),
-]  # fmt: skip
+]
 RAW = [
-    b"+OK\r\n", b":1\r\n", b"$-1\r\n", b"*-1\r\n", b"*1\r\n:1\r\n", b"-ERR no\r\n", b"-MOVED 1 h:1\r\n",
-    b"$x\r\n", b"HTTP/1.1 400 Bad Request\r\n\r\n", b"\0" * 99 + b"\r\n", b"%1\r\n+a\r\n+b\r\n", b"_\r\n",
-]  # fmt: skip
+    b"+OK\r\n",
+    b":1\r\n",
+    b"$-1\r\n",
+    b"*-1\r\n",
+    b"*1\r\n:1\r\n",
+    b"-ERR no\r\n",
+    b"-MOVED 1 h:1\r\n",
+    b"$x\r\n",
+    b"HTTP/1.1 400 Bad Request\r\n\r\n",
+    b"\0" * 99 + b"\r\n",
+    b"%1\r\n+a\r\n+b\r\n",
+    b"_\r\n",
+]
 RAW += [
     b"$%d\r\n%b\r\n" % (len(body), body)
     for body in (text.encode("utf-8", "surrogatepass") for text in TEXTS)
@@ -370,7 +395,7 @@ def test_a_question_costs_the_same_whatever_the_number_of_processes(store, monke
         client.flushall()
         sizes = []
         for process in range(2_000):
-            monkeypatch.setattr(redis_store, "_STARTED", f"{process:032x}")
+            monkeypatch.setattr(redis_link, "_STARTED", f"{process:032x}")
             account.leave(ticket := Ticket())
             account.acquire(ticket)
             account.settle(ticket, Outcome(sent=False))
@@ -385,12 +410,23 @@ def test_a_question_costs_the_same_whatever_the_number_of_processes(store, monke
 @pytest.mark.parametrize(
     "url",
     [
-        "redis://:p@s3cret#word-X@h", "redis://:s3cret/y@h", "redis://:a?s3cret@h", "redis://h:s3cret",
-        "redis://:a#s3cret@h:6379/0", "redis://user:s3cret@h:x/0", "redis://h/0#s3cret", "s3cret://h",
-        "redis://:p@s3cret@h/0", "redis://u:p%2F%23s3cret@h/0", "rediss://:s3cret@h:6380/1",
-        "unix:///tmp/s?password=s3cret", "unix://u:s3cret@/tmp/s", "redis://h/0?password=s3cret",
+        "redis://:p@s3cret#word-X@h",
+        "redis://:s3cret/y@h",
+        "redis://:a?s3cret@h",
+        "redis://h:s3cret",
+        "redis://:a#s3cret@h:6379/0",
+        "redis://user:s3cret@h:x/0",
+        "redis://h/0#s3cret",
+        "s3cret://h",
+        "redis://:p@s3cret@h/0",
+        "redis://u:p%2F%23s3cret@h/0",
+        "rediss://:s3cret@h:6380/1",
+        "unix:///tmp/s?password=s3cret",
+        "unix://u:s3cret@/tmp/s",
+        "redis://h/0?password=s3cret",
+        "redis://:s3cret\u2100@h/0",
     ],
-)  # fmt: skip
+)
 def test_a_password_is_told_nowhere_however_it_is_written(url):
     try:
         quota = svc.SvcQuota(storage=url)
