@@ -438,6 +438,7 @@ def test_runs_that_never_end_are_forgotten(otel, monkeypatch):
     assert list(otel.handler._runs) == [7, 8, 9]
 
 
+@pytest.mark.slow
 def test_without_opentelemetry_the_error_says_what_to_install():
     code = (
         "import sys; sys.modules['opentelemetry.util'] = None\n"

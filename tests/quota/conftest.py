@@ -29,6 +29,14 @@ def store(redis_server):
     return redis_server.url
 
 
+@pytest.fixture
+def short_rest(monkeypatch):
+    """After a failure Redis is asked again sooner, so that a test that waits for it is quick."""
+    from langchain_svc.quota import redis_link
+
+    monkeypatch.setattr(redis_link, "REST", 0.5)
+
+
 @pytest.fixture(params=["memory", "redis"])
 def storage(request):
     """Where a quota keeps its use."""

@@ -21,7 +21,10 @@ def test_the_call_that_would_pass_a_block_is_not_sent(chat, sandbox):
     with svc.SvcBudget(max_requests=2) as budget:
         chat.invoke("Hi")
         list(chat.stream("Hi"))
-        with pytest.raises(svc.SvcBudgetError, match=r"max_requests=2 would be exceeded: 2 used, 0 left, and this call asks for 1") as told:  # fmt: skip
+        with pytest.raises(
+            svc.SvcBudgetError,
+            match=r"max_requests=2 would be exceeded: 2 used, 0 left, and this call asks for 1",
+        ) as told:
             chat.invoke("Hi")
     assert told.value.is_retryable is False
     assert (told.value.used.requests, told.value.left.requests) == (2, 0)
@@ -117,7 +120,9 @@ def test_what_was_not_sent_or_is_given_up_is_free_again(sandbox):
 
 def test_cost_needs_a_price(chat, sandbox):
     with svc.SvcBudget(max_cost=5.0, prices=PRICES) as budget:
-        with pytest.raises(svc.SvcBudgetError, match=r"No price of model 'other' is known.*svc-turbo.*list_models"):  # fmt: skip
+        with pytest.raises(
+            svc.SvcBudgetError, match=r"No price of model 'other' is known.*svc-turbo.*list_models"
+        ):
             chat.invoke("Hi", model="other")
         with pytest.raises(svc.SvcBudgetError, match="this endpoint"):
             svc.SvcTranslate(**sandbox.general).invoke({"text": "Hi", "target": "es"})

@@ -154,14 +154,18 @@ def test_tools_that_call_the_service_count():
     ("words", "text"),
     [
         ({"budget": 5}, r"budget must be a SvcBudget such as .*, not 5"),
-        ({"budget": svc.SvcBudget(max_requests=1), "at_limit": "stop"}, r"'end' .*'raise' .*'ask' .*not 'stop'"),
+        (
+            {"budget": svc.SvcBudget(max_requests=1), "at_limit": "stop"},
+            r"'end' .*'raise' .*'ask' .*not 'stop'",
+        ),
     ],
-)  # fmt: skip
+)
 def test_a_wrong_argument_is_told_with_the_right_ones(words, text):
     with pytest.raises(ValueError, match=text):
         svc.SvcBudgetMiddleware(**words)
 
 
+@pytest.mark.slow
 def test_without_langchain_the_name_is_there_and_says_what_is_missing():
     code = """
 import sys

@@ -158,9 +158,15 @@ def test_the_script_and_the_memory_say_the_same(redis_server, steps, bounds):
 
 
 GOOD = {
-    "born": "1", "period": 0, "lost": False, "granted": True, "wait": 0, "calls": 0,
-    "used": ["0", "0", "0"], "reserved": ["0", "0", "0"],
-}  # fmt: skip
+    "born": "1",
+    "period": 0,
+    "lost": False,
+    "granted": True,
+    "wait": 0,
+    "calls": 0,
+    "used": ["0", "0", "0"],
+    "reserved": ["0", "0", "0"],
+}
 WRONG = [
     *({name: value for name, value in GOOD.items() if name != missing} for missing in GOOD),
     *(GOOD | {name: value} for name in GOOD for value in ([1, 2], {"a": 1}, "x", None)),
@@ -169,11 +175,11 @@ WRONG = [
 
 @pytest.mark.parametrize("answer", ["", "null", "[]", "1", *map(json.dumps, WRONG)])
 def test_an_answer_of_another_form_is_none(store, answer):
-    from langchain_svc.quota import redis_store
+    from langchain_svc.quota import redis_link
 
     account, _ = in_redis(store, None)
     assert account.parse_reply(json.dumps(GOOD)).granted
     if answer == json.dumps(GOOD | {"born": "x"}):
         return
-    with pytest.raises(redis_store.NO_REPLY):
+    with pytest.raises(redis_link.NO_REPLY):
         account.parse_reply(answer)

@@ -8,6 +8,7 @@ from __future__ import annotations
 import collections
 import heapq
 import itertools
+import math
 
 import pytest
 from hypothesis import given, settings
@@ -57,7 +58,7 @@ def in_redis(url, limits, *, gone="1e9", began=-1e6):
     """An empty account whose script reads the time from a key, in a Redis that began then."""
     import redis
 
-    from langchain_svc.quota import redis_store
+    from langchain_svc.quota import redis_link, redis_store
 
     class InRedis(OnAClock, redis_store.RedisAccount):
         def set_clock(self, now):
@@ -66,10 +67,10 @@ def in_redis(url, limits, *, gone="1e9", began=-1e6):
     client = redis.Redis.from_url(url)
     client.flushall()
     client.set(f"svc-quota:{redis_store._FORMAT}:began", began + 1e6)
-    source = redis_store.read_script("quota.lua")
+    source = redis_link.read_script("quota.lua")
     source = source.replace("redis.call('TIME')", "{redis.call('GET', 'clock'), 0}")
     source = source.replace("GONE = 3.0", f"GONE = {gone}")
-    link = redis_store.RedisLink(url)
+    link = redis_link.RedisLink(url)
     return InRedis(link, tuple(limits), name="test", goes_on=False, source=source)
 
 
@@ -77,6 +78,15 @@ def in_redis(url, limits, *, gone="1e9", began=-1e6):
 def make(storage):
     """Makes an empty account with these limits."""
     return lambda *limits: InMemory(limits) if storage == "memory" else in_redis(storage, limits)
+
+
+@pytest.fixture(params=["memory", pytest.param("redis", marks=pytest.mark.slow)])
+def make_for_a_load(request):
+    """The same for thousands of calls, each of which takes two round trips in Redis."""
+    if request.param == "memory":
+        return lambda *limits: InMemory(limits)
+    url = request.getfixturevalue("store")
+    return lambda *limits: in_redis(url, limits)
 
 
 def through(ledger, count, now, **words):
@@ -91,6 +101,7 @@ class Callers:
         self.ledger = ledger
         self.sent = collections.defaultdict(list)
         self.waits = collections.defaultdict(list)
+        self.count = 0
         self._agenda = []
         self._order = itertools.count()
 
@@ -101,8 +112,9 @@ class Callers:
     def _push(self, now, *caller):
         heapq.heappush(self._agenda, (now, next(self._order), caller))
 
-    def run(self, seconds):
-        while self._agenda and self._agenda[0][0] < seconds:
+    def run(self, seconds, calls=math.inf):
+        """Goes on for so long, or until so many calls were let through."""
+        while self._agenda and self._agenda[0][0] < seconds and self.count < calls:
             now, _, (name, pause, words, ticket, began) = heapq.heappop(self._agenda)
             if ticket is None:
                 ticket, began = Ticket(tokens=10, **words), now
@@ -110,6 +122,7 @@ class Callers:
             if wait is not None:
                 self._push(now + wait.again, name, pause, words, ticket, began)
                 continue
+            self.count += 1
             self.sent[name].append(now)
             self.waits[name].append(now - began)
             self.ledger.settle(ticket, Outcome(tokens=10, status=200), now)
@@ -148,8 +161,8 @@ def test_no_stretch_of_time_holds_more_than_the_limit(steps):
 
 
 @pytest.mark.parametrize("priority", [INTERACTIVE, BULK])
-def test_full_demand_uses_the_plan_and_never_more(make, priority):
-    callers = Callers(make(*V1_PRO))
+def test_full_demand_uses_the_plan_and_never_more(make_for_a_load, priority):
+    callers = Callers(make_for_a_load(*V1_PRO))
     callers.add("all", 20, priority=priority)
     moments = callers.run(180).moments
     assert len(moments) >= 0.95 * 180
@@ -174,8 +187,8 @@ def test_first_in_first_out(make):
     assert [*callers.run(300).sent] == [*"abcd"]
 
 
-def test_an_interactive_call_goes_before_bulk(make):
-    callers = Callers(make(*V1_PRO))
+def test_an_interactive_call_goes_before_bulk(make_for_a_load):
+    callers = Callers(make_for_a_load(*V1_PRO))
     callers.add("one", 20, priority=BULK, party="one")
     callers.add("other", 5, priority=BULK, party="other")
     callers.add("person", 1, pause=9.0)
@@ -230,14 +243,26 @@ def test_tokens_are_paced_too(store):
 
 
 SETTLED = {  # the limits, what became of one call of 900 tokens, and how many calls fit then
-    "tokens that were not used": ([Limit("tokens", 1000, 60.0)], Outcome(tokens=100, status=200), {1.0: 9}),
-    "a call that was not sent": ([Limit("requests", 1, 60.0)], Outcome(sent=False, tokens=0), {1.0: 1}),
+    "tokens that were not used": (
+        [Limit("tokens", 1000, 60.0)],
+        Outcome(tokens=100, status=200),
+        {1.0: 9},
+    ),
+    "a call that was not sent": (
+        [Limit("requests", 1, 60.0)],
+        Outcome(sent=False, tokens=0),
+        {1.0: 1},
+    ),
     "a refusal": (V1_PRO, Outcome(status=429, retry_after=20.0, tokens=0), {20.9: 0, 21.1: 60}),
     "a refusal that names no time": (V1_PRO, Outcome(status=429, tokens=0), {5.9: 0, 6.1: 60}),
     "a header, without a plan": ([], Outcome(status=200, limits=(10, 9, 60.0)), {2.0: 9}),
     "use by others": (V1_PRO, Outcome(status=200, tokens=0, limits=(60, 19, 50.0)), {2.0: 19}),
-    "an hour that ends": (V1_PRO, Outcome(status=200, tokens=0, limits=(3000, 2990, 30.0)), {2.0: 59}),
-}  # fmt: skip
+    "an hour that ends": (
+        V1_PRO,
+        Outcome(status=200, tokens=0, limits=(3000, 2990, 30.0)),
+        {2.0: 59},
+    ),
+}
 
 
 @pytest.mark.parametrize("what", SETTLED)
@@ -312,7 +337,7 @@ def test_eta_is_when_the_work_has_been_let_through():
         foretold = ledger.eta(requests, 0, 0.0)
         callers = Callers(ledger)
         callers.add("all", 3, pause=0.0)
-        took = callers.run(8_000).moments[requests - 1]
+        took = callers.run(8_000, requests).moments[requests - 1]
         assert took == pytest.approx(foretold, rel=0.05, abs=2.0), requests
 
 

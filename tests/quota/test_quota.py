@@ -91,19 +91,44 @@ WRONG = [
     (svc.SvcQuota, {"plan": None}, "no plan None"),
     (svc.SvcQuota, {"storage": "postgres://x"}, "redis://host:port/0"),
     (svc.SvcQuota, {"on_storage_failure": "open"}, "'closed'.*'local'.*'open'"),
-    *((svc.Plan, {"requests_per_minute": value}, "a whole number of 1 or more") for value in (0, 1.5, True)),
+    *(
+        (svc.Plan, {"requests_per_minute": value}, "a whole number of 1 or more")
+        for value in (0, 1.5, True)
+    ),
     (svc.ChatSvc, {"quota": "pro"}, r"such as SvcQuota\('pro'\), not 'pro'"),
     (svc.SvcBudget, {}, "at least one of max_requests=, max_tokens= and max_cost="),
-    (svc.SvcBudget, {"max_requests": -1}, "max_requests must be a whole number of 0 or more, not -1"),
-    *((svc.SvcBudget, {"max_cost": value}, "max_cost must be a number") for value in (float("nan"), "5")),
-    (svc.SvcBudget, {"max_requests": 1, "period": "week"}, "'hour', 'day', 'month', or None .*not 'week'"),
+    (
+        svc.SvcBudget,
+        {"max_requests": -1},
+        "max_requests must be a whole number of 0 or more, not -1",
+    ),
+    *(
+        (svc.SvcBudget, {"max_cost": value}, "max_cost must be a number")
+        for value in (float("nan"), "5")
+    ),
+    (
+        svc.SvcBudget,
+        {"max_requests": 1, "period": "week"},
+        "'hour', 'day', 'month', or None .*not 'week'",
+    ),
     (svc.SvcBudget, {"max_requests": 1, "period": 60}, "'hour', 'day', 'month', or None .*not 60"),
     (svc.SvcBudget, {"max_requests": 1, "key": "user:42"}, "key= .*needs storage="),
     (svc.SvcBudget, {"max_requests": 1, "storage": "redis://h:1/0"}, "needs key=.*'user:42'"),
-    *((svc.SvcBudget, {"max_requests": 1, "storage": "redis://h:1/0", "key": key}, "key must be a text") for key in ("", 42)),
-    (svc.SvcBudget, {"max_requests": 1, "storage": "postgres://x", "key": "k"}, "redis://host:port/0"),
+    *(
+        (
+            svc.SvcBudget,
+            {"max_requests": 1, "storage": "redis://h:1/0", "key": key},
+            "key must be a text",
+        )
+        for key in ("", 42)
+    ),
+    (
+        svc.SvcBudget,
+        {"max_requests": 1, "storage": "postgres://x", "key": "k"},
+        "redis://host:port/0",
+    ),
     (svc.ChatSvc, {"budget": 5}, r"such as SvcBudget\(max_tokens=100_000\), not 5"),
-]  # fmt: skip
+]
 
 
 @pytest.mark.parametrize(("kind", "words", "said"), WRONG)
@@ -281,6 +306,7 @@ def test_copies_and_pickles_share_it(sandbox):
     assert used(quota, "requests") == [4]
 
 
+@pytest.mark.slow
 def test_another_process_begins_its_own(tmp_path):
     quota = svc.SvcQuota(svc.Plan(requests_per_minute=50))
     budget = svc.SvcBudget(max_requests=7)

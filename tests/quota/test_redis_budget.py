@@ -20,7 +20,7 @@ from test_redis import RAW, no_redis
 
 import langchain_svc as svc
 from benchmarks.redis_server import COMMAND, RedisServer
-from langchain_svc.quota import redis_budget, redis_store
+from langchain_svc.quota import redis_budget, redis_link
 from langchain_svc.sandbox import Fault, Sandbox
 
 pytest.importorskip("redis")
@@ -64,7 +64,10 @@ def test_objects_of_one_key_and_period_share_it(store, sandbox, make):
         model.invoke("Hi")
     with theirs:
         model.invoke("Hi")
-        with pytest.raises(svc.SvcBudgetError, match=r"max_requests=2 of this day would be exceeded: 2 used, 0 left, .*; the next day \(UTC\) begins anew") as failure:  # fmt: skip
+        with pytest.raises(
+            svc.SvcBudgetError,
+            match=r"max_requests=2 of this day would be exceeded: 2 used, 0 left, .*; the next day \(UTC\) begins anew",
+        ) as failure:
             model.invoke("Hi")
     assert failure.value.used.requests == 2
     assert mine.left == theirs.left == svc.BudgetUse(0, None, None)
@@ -135,6 +138,7 @@ def test_calls_in_flight_cannot_pass_it(store, sandbox):
 # -- Redis fails -----------------------------------------------------------------------------------
 
 
+@pytest.mark.usefixtures("short_rest")
 def test_nothing_is_sent_while_redis_is_away(own, sandbox):
     budget = budget_of(own.url, max_requests=5)
     model = svc.ChatSvc(budget=budget, **sandbox.v1)
@@ -154,6 +158,7 @@ def test_nothing_is_sent_while_redis_is_away(own, sandbox):
     assert budget.used.requests == 2  # Redis has started empty, and was told again
 
 
+@pytest.mark.slow
 def test_what_others_used_is_known_when_redis_starts_empty(own, sandbox):
     """The one that used most says nothing more: the other knows it from Redis' last answer."""
     model = svc.ChatSvc(**sandbox.v1)
@@ -165,7 +170,7 @@ def test_what_others_used_is_known_when_redis_starts_empty(own, sandbox):
         settled(other)
         own.stop()
         own.start()
-        time.sleep(redis_store._REST)
+        time.sleep(redis_link.REST)
         model.invoke("Hi")
         with pytest.raises(svc.SvcBudgetError, match="6 used, 0 left"):
             model.invoke("Hi")
@@ -174,10 +179,13 @@ def test_what_others_used_is_known_when_redis_starts_empty(own, sandbox):
     assert len(sandbox.requests) == 6
 
 
+@pytest.mark.slow
 def test_a_new_process_waits_for_those_that_know(own, sandbox):
     budget = budget_of(own.url, max_requests=5)
     model = svc.ChatSvc(budget=budget, **sandbox.v1)
-    with pytest.raises(svc.SvcConnectionError, match=r"has just started, and waits .* s for processes that know") as failure:  # fmt: skip
+    with pytest.raises(
+        svc.SvcConnectionError, match=r"has just started, and waits .* s for processes that know"
+    ) as failure:
         model.invoke("Hi", deadline=0.5, max_retries=0)
     assert 0 < failure.value.retry_after <= EVER
     assert not sandbox.requests
@@ -185,6 +193,7 @@ def test_a_new_process_waits_for_those_that_know(own, sandbox):
     assert budget.used.requests == 1
 
 
+@pytest.mark.slow
 def test_a_process_that_ends_tells_what_its_last_call_used(store, sandbox):
     code = """
         import json, sys

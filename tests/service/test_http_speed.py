@@ -123,7 +123,9 @@ print({answer.text for answer in answers})
 def test_a_process_that_may_open_few_files_waits_for_its_own():
     with Sandbox(plan="enterprise", faults=[Fault(delay=0.05, times=300)]) as box:
         where = [box.v1["base_url_v1"], box.v1["api_key"]]
-        told = subprocess.run([sys.executable, "-c", FEW_FILES, *where], capture_output=True, text=True, check=False)  # fmt: skip
+        told = subprocess.run(
+            [sys.executable, "-c", FEW_FILES, *where], capture_output=True, text=True, check=False
+        )
     assert told.stdout.strip() == "{'1 + 1 = 2'}", told.stderr
 
 

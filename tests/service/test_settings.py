@@ -59,18 +59,38 @@ def test_a_bad_value_of_the_constructor_or_a_call_is_named_with_its_bounds(word,
 
 @pytest.mark.parametrize(
     ("word", "value"),
-    [("temperature", 0), ("temperature", 2), ("temperature", 0.5), ("temperature", None), ("max_tokens", 1), ("timeout", None),
-     ("timeout", 0.01), ("timeout", "60"), ("temperature", "0.3"), ("max_tokens", "10"), ("max_tokens", 10.0), ("deadline", None), ("max_retries", 0), ("stop", []), ("stop", "x"), ("stop", ("a", "b"))],
-)  # fmt: skip
+    [
+        ("temperature", 0),
+        ("temperature", 2),
+        ("temperature", 0.5),
+        ("temperature", None),
+        ("max_tokens", 1),
+        ("timeout", None),
+        ("timeout", 0.01),
+        ("timeout", "60"),
+        ("temperature", "0.3"),
+        ("max_tokens", "10"),
+        ("max_tokens", 10.0),
+        ("deadline", None),
+        ("max_retries", 0),
+        ("stop", []),
+        ("stop", "x"),
+        ("stop", ("a", "b")),
+    ],
+)
 def test_good_values(word, value):
     assert make(**{word: value}) is not None
 
 
 @pytest.mark.parametrize(
     ("word", "said"),
-    [("temprature", "did you mean 'temperature'?"), ("base_url_v", "did you mean 'base_url_v1'?"),
-     ("max_token", "did you mean 'max_tokens'?"), ("zzz", "known are:")],
-)  # fmt: skip
+    [
+        ("temprature", "did you mean 'temperature'?"),
+        ("base_url_v", "did you mean 'base_url_v1'?"),
+        ("max_token", "did you mean 'max_tokens'?"),
+        ("zzz", "known are:"),
+    ],
+)
 def test_an_unknown_word_is_refused(word, said):
     with pytest.raises(ValidationError) as raised:
         make(**{word: "value-that-may-be-secret"})
@@ -78,9 +98,20 @@ def test_an_unknown_word_is_refused(word, said):
     assert "value-that-may-be-secret" not in str(raised.value)
 
 
-OPENAI = [("api_base", "did you mean 'base_url_v1'"), ("openai_api_key", "did you mean 'api_key'"), ("n", "model.batch([messages] * n)"), ("model_kwargs", "did you mean 'extra_body'"),
-          ("top_p", "no 'top_p'; extra_body={'top_p': ...} sends it"), ("seed", "extra_body"), ("stream_usage", "usage comes with every answer"), ("functions", "bind_tools"), ("organization", "leave it out"), ("max_retry", "did you mean 'max_retries'"),
-          ("tools", "bind_tools"), ("response_format", "with_structured_output")]  # fmt: skip
+OPENAI = [
+    ("api_base", "did you mean 'base_url_v1'"),
+    ("openai_api_key", "did you mean 'api_key'"),
+    ("n", "model.batch([messages] * n)"),
+    ("model_kwargs", "did you mean 'extra_body'"),
+    ("top_p", "no 'top_p'; extra_body={'top_p': ...} sends it"),
+    ("seed", "extra_body"),
+    ("stream_usage", "usage comes with every answer"),
+    ("functions", "bind_tools"),
+    ("organization", "leave it out"),
+    ("max_retry", "did you mean 'max_retries'"),
+    ("tools", "bind_tools"),
+    ("response_format", "with_structured_output"),
+]
 
 
 @pytest.mark.parametrize(("word", "said"), OPENAI)
@@ -94,8 +125,16 @@ def test_words_of_other_models_are_refused_with_what_to_write_instead(word, said
         assert said in str(refused.value)
 
 
-@pytest.mark.parametrize(("word", "value", "ours"), [("model_name", "svc-pro", "model"), ("request_timeout", 5, "timeout"), ("stop_sequences", ["x"], "stop"),
-                                                     ("max_completion_tokens", 5, "max_tokens"), ("base_url", URL + "/other", "base_url_v1")])  # fmt: skip
+@pytest.mark.parametrize(
+    ("word", "value", "ours"),
+    [
+        ("model_name", "svc-pro", "model"),
+        ("request_timeout", 5, "timeout"),
+        ("stop_sequences", ["x"], "stop"),
+        ("max_completion_tokens", 5, "max_tokens"),
+        ("base_url", URL + "/other", "base_url_v1"),
+    ],
+)
 def test_words_of_other_models_that_mean_the_same(word, value, ours):
     given = {"api_key": "k", "base_url_v1": URL} if ours != "base_url_v1" else {"api_key": "k"}
     assert getattr(svc.ChatSvc(**given, **{word: value}), ours) == value
@@ -136,9 +175,12 @@ def test_fields_beside_the_documented_ones_are_sent_where_that_is_asked_for():
 
 @pytest.mark.parametrize(
     ("words", "said"),
-    [({"api_key": "k"}, ["base_url_v1", "SVC_BASE_URL_V1", "langchain-svc sandbox"]),
-     ({"base_url_v1": URL}, ["api_key", "SVC_API_KEY", "langchain-svc sandbox"]), ({"base_url_v1": "", "api_key": "k"}, ["SVC_BASE_URL_V1"])],
-)  # fmt: skip
+    [
+        ({"api_key": "k"}, ["base_url_v1", "SVC_BASE_URL_V1", "langchain-svc sandbox"]),
+        ({"base_url_v1": URL}, ["api_key", "SVC_API_KEY", "langchain-svc sandbox"]),
+        ({"base_url_v1": "", "api_key": "k"}, ["SVC_BASE_URL_V1"]),
+    ],
+)
 def test_what_is_missing_is_named_when_it_is_needed(words, said):
     model = svc.ChatSvc(**words)
     for call in (lambda: model.invoke("hi"), lambda: list(model.stream("hi")), model.list_models):

@@ -61,28 +61,68 @@ def test_a_key_in_the_place_of_a_url_is_not_repeated(key):
 
 REFUSED = [
     # no scheme, another one, or no host
-    ("svc.example/v1", "must look like"), ("svc.example:443/v1", "must look like"), ("localhost:8000", "must look like"), ("//svc.example/v1", "must look like"),
-    ("https:/svc.example/v1", "must look like"), ("https:svc.example", "must look like"), ("https://", "must look like"), ("http:///v1", "must look like"),
-    ("https://:443/v1", "must look like"), ("ftp://svc.example", "must look like"), ("file:///etc/passwd", "must look like"),
+    ("svc.example/v1", "must look like"),
+    ("svc.example:443/v1", "must look like"),
+    ("localhost:8000", "must look like"),
+    ("//svc.example/v1", "must look like"),
+    ("https:/svc.example/v1", "must look like"),
+    ("https:svc.example", "must look like"),
+    ("https://", "must look like"),
+    ("http:///v1", "must look like"),
+    ("https://:443/v1", "must look like"),
+    ("ftp://svc.example", "must look like"),
+    ("file:///etc/passwd", "must look like"),
     # user information, query and fragment
-    ("https://user:pw1@svc.example/v1", "user name or password"), ("https://user@svc.example/v1", "user name or password"), ("https://@svc.example/v1", "user name or password"),
-    ("https://svc.example/v1?key=pw1", "no query"), ("https://svc.example/v1#top", "no fragment"),
+    ("https://user:pw1@svc.example/v1", "user name or password"),
+    ("https://user@svc.example/v1", "user name or password"),
+    ("https://@svc.example/v1", "user name or password"),
+    ("https://svc.example/v1?key=pw1", "no query"),
+    ("https://svc.example/v1#top", "no fragment"),
     # what stands in no URL
-    ("https://svc.ex ample/v1", "white space"), (" https://svc.example/v1", "white space"), ("https://svc.example/v1\n", "white space"), ("https://svc.example/\x7f", "white space"),
-    ("https://svc.example/v1\u200b", "white space"), ("https://svc.example\u00ad/v1", "white space"), ("https://<your-host>/v1", "no URL may hold"), ("https://{host}/v1", "no URL may hold"),
-    ("https://svc.example\\v1", "no URL may hold"), ("https://svc.example\\@evil.example/v1", "no URL may hold"), ('https://svc.example/"v1"', "no URL may hold"),
+    ("https://svc.ex ample/v1", "white space"),
+    (" https://svc.example/v1", "white space"),
+    ("https://svc.example/v1\n", "white space"),
+    ("https://svc.example/\x7f", "white space"),
+    ("https://svc.example/v1\u200b", "white space"),
+    ("https://svc.example\u00ad/v1", "white space"),
+    ("https://<your-host>/v1", "no URL may hold"),
+    ("https://{host}/v1", "no URL may hold"),
+    ("https://svc.example\\v1", "no URL may hold"),
+    ("https://svc.example\\@evil.example/v1", "no URL may hold"),
+    ('https://svc.example/"v1"', "no URL may hold"),
     # hosts
-    ("https://svc..example/v1", "valid host"), ("https://.example/v1", "valid host"), ("https://-svc.example/v1", "valid host"), ("https://*.example/v1", "valid host"),
-    ("https://svc.example,other.example/v1", "valid host"), (f"https://{'a' * 64}.example/v1", "valid host"), (f"https://{'a.' * 130}example/v1", "valid host"), ("https://\u017fvc.example/v1", "valid host"),
-    ("https://[::1/v1", "valid host"), ("https://[v1.a]/v1", "valid host"), ("https://[fe80::1%25eth0]/v1", "valid host"), ("https://2001:db8::1/v1", "valid host"), ("https://[1.2.3.4]/v1", "valid host"),
+    ("https://svc..example/v1", "valid host"),
+    ("https://.example/v1", "valid host"),
+    ("https://-svc.example/v1", "valid host"),
+    ("https://*.example/v1", "valid host"),
+    ("https://svc.example,other.example/v1", "valid host"),
+    (f"https://{'a' * 64}.example/v1", "valid host"),
+    (f"https://{'a.' * 130}example/v1", "valid host"),
+    ("https://\u017fvc.example/v1", "valid host"),
+    ("https://[::1/v1", "valid host"),
+    ("https://[v1.a]/v1", "valid host"),
+    ("https://[fe80::1%25eth0]/v1", "valid host"),
+    ("https://2001:db8::1/v1", "valid host"),
+    ("https://[1.2.3.4]/v1", "valid host"),
     # ports
-    ("https://svc.example:65536/v1", "valid host and port"), ("https://svc.example:0/v1", "valid host and port"), ("https://svc.example:-1/v1", "valid host and port"),
-    ("https://svc.example:80a/v1", "valid host and port"), ("https://svc.example:\u0663/v1", "valid host and port"),
+    ("https://svc.example:65536/v1", "valid host and port"),
+    ("https://svc.example:0/v1", "valid host and port"),
+    ("https://svc.example:-1/v1", "valid host and port"),
+    ("https://svc.example:80a/v1", "valid host and port"),
+    ("https://svc.example:\u0663/v1", "valid host and port"),
     # plain http beyond this machine, also by what looks like this machine
-    ("http://svc.example/v1", "plain http"), ("http://10.0.0.1/v1", "plain http"), ("http://localhost.evil.example/v1", "plain http"), ("http://127.0.0.1.evil.example/v1", "plain http"),
-    ("http://127.1/v1", "plain http"), ("http://2130706433/v1", "plain http"), ("http://0x7f.1/v1", "plain http"), ("http://0.0.0.0/v1", "plain http"), ("http://[2001:db8::1]/v1", "plain http"),
-    ("http://evil.example/localhost", "plain http"), ("HTTP://SVC.EXAMPLE/v1", "plain http"),
-]  # fmt: skip
+    ("http://svc.example/v1", "plain http"),
+    ("http://10.0.0.1/v1", "plain http"),
+    ("http://localhost.evil.example/v1", "plain http"),
+    ("http://127.0.0.1.evil.example/v1", "plain http"),
+    ("http://127.1/v1", "plain http"),
+    ("http://2130706433/v1", "plain http"),
+    ("http://0x7f.1/v1", "plain http"),
+    ("http://0.0.0.0/v1", "plain http"),
+    ("http://[2001:db8::1]/v1", "plain http"),
+    ("http://evil.example/localhost", "plain http"),
+    ("HTTP://SVC.EXAMPLE/v1", "plain http"),
+]
 
 
 @pytest.mark.parametrize(("url", "said"), REFUSED)
@@ -94,7 +134,12 @@ def test_base_urls_that_are_refused(url, said):
 
 @EVERY_CLASS
 def test_every_class_checks_its_base_url_and_headers(name):
-    for url in ("https://user:pw1@svc.example", "http://svc.example", "svc.example", "https://svc.example:0"):  # fmt: skip
+    for url in (
+        "https://user:pw1@svc.example",
+        "http://svc.example",
+        "svc.example",
+        "https://svc.example:0",
+    ):
         with pytest.raises(ValidationError, match=r"base URL|plain http") as raised:
             make(name, url)
         assert "pw1" not in str(raised.value)
@@ -106,22 +151,42 @@ def test_every_class_checks_its_base_url_and_headers(name):
 @pytest.mark.parametrize(
     ("url", "kept"),
     [
-        ("https://svc.example/v1/", URL), ("https://svc.example:8443/a/v1//", "https://svc.example:8443/a/v1"), ("https://svc.example", "https://svc.example"), ("https://svc.example//", "https://svc.example"),
-        ("https://svc.example//v1", "https://svc.example//v1"), ("https://svc.example/v1?", URL), ("https://svc.example/v1#", URL), ("https://svc.example:/v1", URL), ("HTTPS://SVC.Example/v1", URL),
-        ("https://svc.example./v1", "https://svc.example./v1"), ("https://svc_1.example/v1", "https://svc_1.example/v1"), ("https://1.2.3.4/v1", "https://1.2.3.4/v1"),
-        ("https://b\u00fccher.example/v1", "https://xn--bcher-kva.example/v1"), ("https://xn--bcher-kva.example/v1", "https://xn--bcher-kva.example/v1"), ("https://svc\u3002example/v1", URL),
-        ("https://[2001:DB8::0:1]:8443/v1", "https://[2001:db8::1]:8443/v1"), ("http://[::1]:5/v1", "http://[::1]:5/v1"),
-        ("http://localhost:1/v1", "http://localhost:1/v1"), ("http://LOCALHOST./v1", "http://localhost./v1"), ("http://127.0.0.9/v1", "http://127.0.0.9/v1"), ("http://app.localhost/v1", "http://app.localhost/v1"),
+        ("https://svc.example/v1/", URL),
+        ("https://svc.example:8443/a/v1//", "https://svc.example:8443/a/v1"),
+        ("https://svc.example", "https://svc.example"),
+        ("https://svc.example//", "https://svc.example"),
+        ("https://svc.example//v1", "https://svc.example//v1"),
+        ("https://svc.example/v1?", URL),
+        ("https://svc.example/v1#", URL),
+        ("https://svc.example:/v1", URL),
+        ("HTTPS://SVC.Example/v1", URL),
+        ("https://svc.example./v1", "https://svc.example./v1"),
+        ("https://svc_1.example/v1", "https://svc_1.example/v1"),
+        ("https://1.2.3.4/v1", "https://1.2.3.4/v1"),
+        ("https://b\u00fccher.example/v1", "https://xn--bcher-kva.example/v1"),
+        ("https://xn--bcher-kva.example/v1", "https://xn--bcher-kva.example/v1"),
+        ("https://svc\u3002example/v1", URL),
+        ("https://[2001:DB8::0:1]:8443/v1", "https://[2001:db8::1]:8443/v1"),
+        ("http://[::1]:5/v1", "http://[::1]:5/v1"),
+        ("http://localhost:1/v1", "http://localhost:1/v1"),
+        ("http://LOCALHOST./v1", "http://localhost./v1"),
+        ("http://127.0.0.9/v1", "http://127.0.0.9/v1"),
+        ("http://app.localhost/v1", "http://app.localhost/v1"),
     ],
-)  # fmt: skip
+)
 def test_base_urls_that_are_kept(url, kept):
     assert make(url=url).base_url_v1 == kept
 
 
 @pytest.mark.parametrize(
     ("url", "named"),
-    [("http://gateway.lan/v1", "gateway.lan"), ("http://GATEWAY.lan:8080/v1", "Gateway.LAN"), ("http://10.0.0.1/v1", "10.0.0.1"), ("http://[2001:db8::1]/v1", "2001:db8::1")],
-)  # fmt: skip
+    [
+        ("http://gateway.lan/v1", "gateway.lan"),
+        ("http://GATEWAY.lan:8080/v1", "Gateway.LAN"),
+        ("http://10.0.0.1/v1", "10.0.0.1"),
+        ("http://[2001:db8::1]/v1", "2001:db8::1"),
+    ],
+)
 def test_plain_http_to_a_host_that_is_named(url, named):
     assert make(url=url, insecure_hosts=[named]).base_url_v1
     with pytest.raises(ValidationError, match="plain http"):
@@ -166,12 +231,48 @@ def test_white_space_around_a_key_is_dropped(name):
 
 @pytest.mark.parametrize(
     ("headers", "said"),
-    [({name: "x1"}, "api_key") for name in ("Authorization", "AUTHORIZATION", "X-API-Key", "x_api_key", "Cookie", "Proxy-Authorization")]
-    + [({name: "x1"}, "for each request") for name in ("Host", "Content-Length", "content_length", "Content-Type", "Content-Encoding", "Transfer-Encoding", "Connection", "Keep-Alive", "Upgrade", "Expect", "TE", "Trailer", "Range", "Accept-Encoding")]
-    + [({name: "x1"}, "not a header name") for name in ("Bad Name", "", "X:", "X\r\nY", "É", "-x", "Content-Length ")]
+    [
+        ({name: "x1"}, "api_key")
+        for name in (
+            "Authorization",
+            "AUTHORIZATION",
+            "X-API-Key",
+            "x_api_key",
+            "Cookie",
+            "Proxy-Authorization",
+        )
+    ]
+    + [
+        ({name: "x1"}, "for each request")
+        for name in (
+            "Host",
+            "Content-Length",
+            "content_length",
+            "Content-Type",
+            "Content-Encoding",
+            "Transfer-Encoding",
+            "Connection",
+            "Keep-Alive",
+            "Upgrade",
+            "Expect",
+            "TE",
+            "Trailer",
+            "Range",
+            "Accept-Encoding",
+        )
+    ]
+    + [
+        ({name: "x1"}, "not a header name")
+        for name in ("Bad Name", "", "X:", "X\r\nY", "É", "-x", "Content-Length ")
+    ]
     + [({"X": value}, "cannot stand") for value in ("x1\r\nY: z", "x1\n", "x1é", "x1\0")]
-    + [({"X-A": "x1", "x-a": "x1"}, "twice"), ({"X-A": "x1", "X_A": "x1"}, "twice"), ({"X": 5}, "valid string"), ({5: "x1"}, "valid string")],
-)  # fmt: skip
+    + [
+        ({"X-A": "x1", "x-a": "x1"}, "twice"),
+        ({"X-A": "x1", "X_A": "x1"}, "twice"),
+        ({"X": 5}, "valid string"),
+        ({5: "x1"}, "valid string"),
+    ],
+)
 def test_headers_that_are_refused(headers, said):
     with pytest.raises(ValidationError, match=said) as raised:
         make(default_headers=headers)
@@ -195,17 +296,54 @@ def test_headers_of_yours_are_sent_once_in_the_place_of_ours_and_stay_private():
 @pytest.mark.parametrize(
     ("url", "environment", "proxy"),
     [
-        ("https://svc.example/v1", {"HTTPS_PROXY": "http://proxy:1"}, "http://proxy:1"), ("https://svc.example/v1", {"https_proxy": "proxy:1"}, "http://proxy:1"),
-        ("https://svc.example/v1", {"HTTP_PROXY": "http://proxy:1"}, None), ("http://svc.example/v1", {"http_proxy": "http://proxy:1"}, "http://proxy:1"),
-        ("https://svc.example/v1", {"ALL_PROXY": "http://proxy:2"}, "http://proxy:2"), ("https://svc.example/v1", {"ALL_PROXY": "http://proxy:2", "HTTPS_PROXY": "http://proxy:1"}, "http://proxy:1"),
-        ("https://svc.example/v1", {"HTTPS_PROXY": "http://u:p@proxy:1"}, "http://u:p@proxy:1"), ("https://svc.example/v1", {"HTTPS_PROXY": ""}, None),
-        ("https://svc.example/v1", {"HTTPS_PROXY": "http://proxy:1", "NO_PROXY": "svc.example"}, None), ("https://svc.example/v1", {"HTTPS_PROXY": "http://proxy:1", "no_proxy": "other, .example"}, None),
-        ("https://svc.example/v1", {"HTTPS_PROXY": "http://proxy:1", "NO_PROXY": "*"}, None), ("https://svc.example/v1", {"HTTPS_PROXY": "http://proxy:1", "NO_PROXY": "other"}, "http://proxy:1"),
-        ("https://svc.example:8443/v1", {"HTTPS_PROXY": "http://proxy:1", "NO_PROXY": "svc.example:8443"}, None), ("https://svc.example:8443/v1", {"HTTPS_PROXY": "http://proxy:1", "NO_PROXY": "svc.example:1"}, "http://proxy:1"),
-        ("http://127.0.0.1:9/v1", {"HTTP_PROXY": "http://proxy:1", "ALL_PROXY": "http://proxy:1"}, None), ("http://localhost/v1", {"HTTP_PROXY": "http://proxy:1"}, None),
-        ("http://[::1]:9/v1", {"HTTP_PROXY": "http://proxy:1"}, None), ("https://localhost/v1", {"HTTPS_PROXY": "http://proxy:1"}, None),
+        ("https://svc.example/v1", {"HTTPS_PROXY": "http://proxy:1"}, "http://proxy:1"),
+        ("https://svc.example/v1", {"https_proxy": "proxy:1"}, "http://proxy:1"),
+        ("https://svc.example/v1", {"HTTP_PROXY": "http://proxy:1"}, None),
+        ("http://svc.example/v1", {"http_proxy": "http://proxy:1"}, "http://proxy:1"),
+        ("https://svc.example/v1", {"ALL_PROXY": "http://proxy:2"}, "http://proxy:2"),
+        (
+            "https://svc.example/v1",
+            {"ALL_PROXY": "http://proxy:2", "HTTPS_PROXY": "http://proxy:1"},
+            "http://proxy:1",
+        ),
+        ("https://svc.example/v1", {"HTTPS_PROXY": "http://u:p@proxy:1"}, "http://u:p@proxy:1"),
+        ("https://svc.example/v1", {"HTTPS_PROXY": ""}, None),
+        (
+            "https://svc.example/v1",
+            {"HTTPS_PROXY": "http://proxy:1", "NO_PROXY": "svc.example"},
+            None,
+        ),
+        (
+            "https://svc.example/v1",
+            {"HTTPS_PROXY": "http://proxy:1", "no_proxy": "other, .example"},
+            None,
+        ),
+        ("https://svc.example/v1", {"HTTPS_PROXY": "http://proxy:1", "NO_PROXY": "*"}, None),
+        (
+            "https://svc.example/v1",
+            {"HTTPS_PROXY": "http://proxy:1", "NO_PROXY": "other"},
+            "http://proxy:1",
+        ),
+        (
+            "https://svc.example:8443/v1",
+            {"HTTPS_PROXY": "http://proxy:1", "NO_PROXY": "svc.example:8443"},
+            None,
+        ),
+        (
+            "https://svc.example:8443/v1",
+            {"HTTPS_PROXY": "http://proxy:1", "NO_PROXY": "svc.example:1"},
+            "http://proxy:1",
+        ),
+        (
+            "http://127.0.0.1:9/v1",
+            {"HTTP_PROXY": "http://proxy:1", "ALL_PROXY": "http://proxy:1"},
+            None,
+        ),
+        ("http://localhost/v1", {"HTTP_PROXY": "http://proxy:1"}, None),
+        ("http://[::1]:9/v1", {"HTTP_PROXY": "http://proxy:1"}, None),
+        ("https://localhost/v1", {"HTTPS_PROXY": "http://proxy:1"}, None),
     ],
-)  # fmt: skip
+)
 def test_proxies_of_the_environment(monkeypatch, url, environment, proxy):
     for name, value in environment.items():
         monkeypatch.setenv(name, value)
@@ -257,7 +395,15 @@ def test_other_hosts_are_asked_for_through_the_proxy(monkeypatch, name, variable
     assert "s3cret" not in "".join(traceback.format_exception(error))
 
 
-BAD_PROXIES = ["proxy:x", "http://", "http://user:s3cret-word@", "foo://user:s3cret-word@proxy:1", "http://user:s3cret#word@proxy:1", "http://proxy:99999", "http://<proxy>"]  # fmt: skip
+BAD_PROXIES = [
+    "proxy:x",
+    "http://",
+    "http://user:s3cret-word@",
+    "foo://user:s3cret-word@proxy:1",
+    "http://user:s3cret#word@proxy:1",
+    "http://proxy:99999",
+    "http://<proxy>",
+]
 
 
 @pytest.mark.parametrize("url", BAD_PROXIES)
