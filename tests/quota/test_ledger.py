@@ -180,8 +180,8 @@ def test_a_call_larger_than_the_limit_waits_for_an_empty_window(make):
 # -- order ----------------------------------------------------------------------------------------
 
 
-def test_first_in_first_out(make):
-    callers = Callers(make(Limit("requests", 1, 60.0)))
+def test_first_in_first_out(make_for_a_load):
+    callers = Callers(make_for_a_load(Limit("requests", 1, 60.0)))
     for name in "abcd":
         callers.add(name, 1, pause=1e9)
     assert [*callers.run(300).sent] == [*"abcd"]

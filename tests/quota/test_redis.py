@@ -389,6 +389,7 @@ def test_no_answer_makes_a_call_wait_past_its_deadline(wait, sandbox):
 # -- many ------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_a_question_costs_the_same_whatever_the_number_of_processes(store, monkeypatch):
     account = svc.SvcQuota("v1:pro", storage=store).account("v1", "any-key-0123")
     with redis_client(store) as client:

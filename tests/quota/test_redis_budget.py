@@ -138,7 +138,7 @@ def test_calls_in_flight_cannot_pass_it(store, sandbox):
 # -- Redis fails -----------------------------------------------------------------------------------
 
 
-@pytest.mark.usefixtures("short_rest")
+@pytest.mark.slow
 def test_nothing_is_sent_while_redis_is_away(own, sandbox):
     budget = budget_of(own.url, max_requests=5)
     model = svc.ChatSvc(budget=budget, **sandbox.v1)
