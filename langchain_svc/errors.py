@@ -28,7 +28,7 @@ from __future__ import annotations
 
 import copyreg
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from langchain_core.exceptions import (
     ContextOverflowError,
@@ -43,9 +43,6 @@ from langchain_core.exceptions import (
     ModelTimeoutError,
     OutputParserException,
 )
-
-if TYPE_CHECKING:
-    from langchain_core.messages.ai import UsageMetadata
 
 
 class SvcError(ModelError):
@@ -212,7 +209,7 @@ class SvcOutputError(SvcError, OutputParserException):
         *,
         problems: Sequence[str] = (),
         raw: str = "",
-        usage: UsageMetadata | None = None,
+        usage: Any = None,
         finish_reason: str | None = None,
     ) -> None:
         super().__init__(message)
