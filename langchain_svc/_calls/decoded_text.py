@@ -1,8 +1,8 @@
-r"""The readings of a text: what it says as it stands, and what is left when its format is undone.
+r"""The readings of a text: as it stands, and with the escapes and tags of its format undone.
 
-Tools return text as they got it: HTML with a tag around each word, URLs and forms with `%7B`, mails
-with `=20`, files with numbered lines. A model reads through all of these. So a text has several
-readings, and the plain one is always the first:
+Tools return text as they receive it: HTML with a tag around each word, URLs and forms with `%7B`,
+mails with `=20`, files with numbered lines. A model reads through all of these. So a text has
+several readings, and the plain one is always the first:
 
     plain     escapes of JSON (`\u007b`) and HTML (`&quot;`) are undone
     decoded   and percent escapes, tag characters of Unicode, and letters written from right to left

@@ -1,7 +1,7 @@
 """What may follow a call: its closer, another call, or the end. Anything else is left over.
 
-A call is certain only if every character of it is opener, key, value, closer or blank. What is left
-over may belong to it, so another reading may be the right one, and the model is asked.
+A call is certain only if every character of it is opener, key, value, closer or blank. Text that is
+left over may belong to it. So another reading may be the right one, and the model is asked.
 """
 
 from __future__ import annotations
@@ -41,16 +41,16 @@ _MOST = 4000  # characters in which a call must show what it is
 
 
 def account(c: Cursor, raws: list[Raw]) -> None:
-    """Say of the last call that text follows it which belongs to no part of it."""
+    """Note in the last call that text follows it which belongs to no part of it."""
     begin = c.at
     c.skip(SPILL)
     space_or_end(c)
-    if not c.char() or raws[-1].fault or raws[-1].leftover or is_next(c):
-        c.at = begin
-        return
-    raws[-1] = replace(raws[-1], leftover=_NO_CLOSER)
+    has_reason = raws[-1].fault or raws[-1].leftover
+    is_alone = not c.char() or has_reason or is_next(c)
     c.at = begin
-    _pass_closer(c)
+    if not is_alone:
+        raws[-1] = replace(raws[-1], leftover=_NO_CLOSER)
+        _pass_closer(c)
 
 
 def is_next(c: Cursor) -> bool:
@@ -62,7 +62,9 @@ def is_next(c: Cursor) -> bool:
     begin = c.at
     match = c.match(_NEXT, 120)
     c.at = begin
-    return match is not None or c.sees(*(f"<{name}>" for name in c.judge.names))
+    if match:
+        return True
+    return c.sees(*(f"<{name}>" for name in c.judge.names))
 
 
 def _pass_closer(c: Cursor) -> None:
@@ -70,8 +72,7 @@ def _pass_closer(c: Cursor) -> None:
     match = _CLOSER.search(c.text, c.at, c.at + _FARTHEST_CLOSER)
     if match is None and not c.final and len(c.text) - c.at < _FARTHEST_CLOSER:
         raise More(">")
-    opening = MARK_FOLLOWS.search(c.text, c.at, match.start()) if match else None
-    if match and opening is None:
+    if match and not MARK_FOLLOWS.search(c.text, c.at, match.start()):
         c.at = match.end()
 
 
@@ -83,13 +84,14 @@ def space(c: Cursor) -> None:
 
 
 def space_or_end(c: Cursor) -> None:
+    """Pass over the same, where the text may end behind it."""
     c.skip(_BLANKS)
     if not c.final and _HALF_BEFORE.match(c.text, c.at):
         raise More
 
 
 # -- JSON that may be a call -----------------------------------------------------------------------
-# An answer may be made of JSON, too: what cannot be a call by its first keys is given back at once.
+# An answer may be JSON, too: if its first keys are not those of a call, it is prose at once.
 
 
 def may_be_call(c: Cursor) -> bool:
@@ -97,11 +99,10 @@ def may_be_call(c: Cursor) -> bool:
     begin = c.at
     end = min(len(c.text), begin + _MOST)
     try:
-        may = _has_first_keys(c, end)
+        return _has_first_keys(c, end)
     finally:
         c.cost += c.at - begin
         c.at = begin
-    return may
 
 
 def _has_first_keys(c: Cursor, end: int) -> bool:
@@ -122,7 +123,7 @@ def _has_first_keys(c: Cursor, end: int) -> bool:
         decided = _decides(c, key, end)
         if decided is not None:
             return decided
-        # Such a key says nothing, so the next one decides.
+        # The next key decides.
         value = _SIDE_VALUE.match(c.text, c.at, end)
         if value is None:
             return _wait(c, end, _HALF_SIDE_VALUE.match(c.text, c.at, end))
@@ -135,7 +136,7 @@ def _has_first_keys(c: Cursor, end: int) -> bool:
 
 
 def _decides(c: Cursor, key: str, end: int) -> bool | None:
-    """Whether a key with the value here is one of a call; None where it says nothing."""
+    """Whether a key with the value here is one of a call; None if any JSON may have it."""
     if c.text[c.at] in "{[":
         return key in _SURE_KEYS or key in NAME_KEYS
     if key in SIDE_KEYS:
@@ -145,7 +146,9 @@ def _decides(c: Cursor, key: str, end: int) -> bool | None:
     name = _BARE_NAME.match(c.text, c.at, end)
     if name is None and c.judge.may_begin(c.text[c.at : end]):
         return _wait(c, end, half=True)
-    return True if name and c.judge.find(name[1]) else None
+    if name and c.judge.find(name[1]):
+        return True
+    return None
 
 
 def _gap(c: Cursor, end: int) -> None:
@@ -155,8 +158,8 @@ def _gap(c: Cursor, end: int) -> None:
 
 
 def _wait(c: Cursor, end: int, half: object) -> bool:
-    """No call is seen yet; if it is half seen, more text is waited for."""
-    half = half or _HALF_COMMENT.match(c.text, c.at, end)
-    if half and not c.final and end == len(c.text):
+    """It is no call, unless half of a token stands here: then more text is needed."""
+    is_half = half or _HALF_COMMENT.match(c.text, c.at, end)
+    if is_half and not c.final and end == len(c.text):
         raise More
     return False

@@ -1,9 +1,9 @@
 """Whether a call only repeats what the model has read: a replay.
 
-A model that quotes a call of a mail or a document does not mean to make it. A call is looked for in
-each reading of a text (`decoded_text`), by letters and digits alone; what stands between them only
-tells `path=/mail`, an argument, from "the path /mail", plain words. Where a text repeats itself so
-often that looking closer would take long, the call counts as a replay: to ask is cheaper.
+A model that quotes a call of a mail or a document does not mean to make it. `Replays` searches a
+call in each reading of a text (`decoded_text`), by letters and digits alone. The characters between
+them only tell `path=/mail`, an argument, from "the path /mail", plain words. Where a text repeats
+itself so often that a closer look would take long, the call counts as a replay: to ask is cheaper.
 """
 
 from __future__ import annotations
@@ -19,13 +19,12 @@ from typing import Any
 from .decoded_text import Reading, fold, readings, unescape, without_partial_escape
 
 _NEAR = 200  # letters between the parts of a call, beside the parts themselves
-_BETWEEN = (
-    24  # letters between a key and its value, as in <arg_key>path</arg_key><arg_value>
-)
-_MANY = 2_000  # places of a text that are looked at for one argument
-_PARTS = 40  # values of a call that are looked for
+# Letters between a key and its value, as in <arg_key>path</arg_key><arg_value>.
+_BETWEEN = 24
+_MANY = 2_000  # places of a text that are compared with one argument
+_PARTS = 40  # values of a call that are compared
 _LONG = 300  # letters of a value that are compared
-_BEGINNING = 1_000  # characters of a call that is being written that are compared
+_BEGINNING = 1_000  # characters that are compared of a call that the model still writes
 
 _BETWEEN_WORDS = re.compile(r"([\W_]+)")
 _SIGN = re.compile(r"[:=>]|</")
@@ -41,7 +40,7 @@ _ALONE = (
 
 
 class Replays:
-    """Knows what the model has read: `source(name, arguments)` says where a call stands in it.
+    """The texts that the model has read: `source(name, arguments)` says whose text has a call.
 
     `texts` yields each text with its speaker, once; a call may be spread over all texts of a
     speaker. `asking` is the speaker who asks for a call by writing f(3), which is then no replay.
@@ -69,31 +68,33 @@ class Replays:
         ]
 
     def source(
-        self, name: str, arguments: Mapping[str, Any], written: str = ""
+        self, name: str, arguments: Mapping[str, Any], source_text: str = ""
     ) -> str | None:
-        """Where a call, or what was written of it, stands as a call; None where it is its own."""
-        key = json.dumps([name, arguments, written], default=str)
+        """The speaker in whose texts a call stands as one; None if it is the model's own.
+
+        `source_text`: the call as the model wrote it, if its arguments could not be read.
+        """
+        key = json.dumps([name, arguments, source_text], default=str)
         if key not in self._sources:
-            self._sources[key] = self._find_source(name, arguments, written)
+            self._sources[key] = self._find_source(name, arguments, source_text)
         return self._sources[key]
 
     def _find_source(
-        self, name: str, arguments: Mapping[str, Any], written: str
+        self, name: str, arguments: Mapping[str, Any], source_text: str
     ) -> str | None:
         calls: dict[Callable[[str], str], _Call] = {}
         for speaker, words in self._readings:
             call = calls.get(words.decode)
             if call is None:
-                call = calls[words.decode] = _Call(
-                    name, arguments, written, words.decode
-                )
+                call = _Call(name, arguments, source_text, words.decode)
+                calls[words.decode] = call
             if call.stands_in(words, speaker_asks=speaker == self._asking):
                 return speaker
         return None
 
-    def may_be(self, written: str) -> bool:
-        """Whether what has been written of a call so far stands in what was read."""
-        beginning = without_partial_escape(written[:_BEGINNING])
+    def may_be(self, text: str) -> bool:
+        """Whether the beginning of a call, as far as the model has written it, was read."""
+        beginning = without_partial_escape(text[:_BEGINNING])
         if beginning != self._beginning:
             self._beginning = beginning
             self._beginning_was_read = any(
@@ -103,17 +104,20 @@ class Replays:
         return self._beginning_was_read
 
 
-def _letters(value: Any, decode: Callable[[str], str] = unescape) -> str:
+def _letters(value: object, decode: Callable[[str], str] = unescape) -> str:
     """The letters and digits of a value, by which values are compared."""
-    text = value if isinstance(value, str) else json.dumps(value, default=str)
+    if isinstance(value, str):
+        text = value
+    else:
+        text = json.dumps(value, default=str)
     return _BETWEEN_WORDS.sub("", fold(decode(text)))
 
 
 class _Words:
-    """The letters and digits of a reading, and what stands between its words.
+    """The letters and digits of a reading, and the gaps between its words.
 
-    A place is a number of letters. Edges of words are found when a call's name occurs at all: in
-    most texts that a model reads it does not.
+    A place is a number of letters. Gaps are computed when a call's name occurs at all: in most
+    texts that a model reads it does not.
     """
 
     def __init__(self, reading: Reading) -> None:
@@ -128,7 +132,7 @@ class _Words:
 
     @cached_property
     def _gaps(self) -> dict[int, str]:
-        """What stands before, between and after words, by place, in order."""
+        """The text before, between and after words, by place, in order."""
         pieces = _BETWEEN_WORDS.split(self._text)
         gaps = {0: ""}
         at = 0
@@ -146,29 +150,29 @@ class _Words:
     def _markup(self) -> list[int]:
         return [at for at, gap in self._gaps.items() if _MARKUP.search(gap)]
 
-    def places(self, wanted: str) -> list[int]:
+    def places(self, letters: str) -> list[int]:
         """Where these letters stand as words of their own."""
-        if wanted not in self._places:
-            self._places[wanted] = list(self._find(wanted))
-        return self._places[wanted]
+        if letters not in self._places:
+            self._places[letters] = list(self._find(letters))
+        return self._places[letters]
 
-    def _find(self, wanted: str) -> Iterator[int]:
-        at = self.letters.find(wanted)
+    def _find(self, letters: str) -> Iterator[int]:
+        at = self.letters.find(letters)
         while at >= 0:
-            ends = len(wanted) >= _LONG or at + len(wanted) in self._gaps
-            if ends and at in self._gaps:
+            has_end = len(letters) >= _LONG or at + len(letters) in self._gaps
+            if has_end and at in self._gaps:
                 yield at
             after = bisect_right(self._edges, at)
             if after == len(self._edges):
                 break
-            at = self.letters.find(wanted, self._edges[after])
+            at = self.letters.find(letters, self._edges[after])
 
     def has(self, sign: re.Pattern[str], at: int) -> bool:
         """Whether a sign stands there."""
         return sign.search(self._gaps.get(at, "")) is not None
 
     def has_no_arguments(self, at: int, end: int) -> bool:
-        """Whether what surrounds a name says that it is called without arguments."""
+        """Whether the signs around a name say that it is called without arguments."""
         first = bisect_left(self._edges, end)
         last = bisect_right(self._edges, end + _BETWEEN)
         if any(self.has(_EMPTY, edge) for edge in self._edges[first:last]):
@@ -200,12 +204,12 @@ class _Words:
             return self.has(_SIGN, end)
         return self.has(_MARKUP, end) or self.has(_MARKUP, begin)
 
-    def quotes(self, written: str) -> bool:
+    def quotes(self, letters: str) -> bool:
         """Whether these letters stand in it with markup between them."""
-        if not written or written not in self.letters:
+        if not letters or letters not in self.letters:
             return False
-        places = self.places(written[:_LONG])[:_MANY]
-        size = len(written) - 1
+        places = self.places(letters[:_LONG])[:_MANY]
+        size = len(letters) - 1
         return any(_has_between(self._markup, at + 1, at + size) for at in places)
 
 
@@ -216,12 +220,12 @@ class _Call:
         self,
         name: str,
         arguments: Mapping[str, Any],
-        written: str,
+        source_text: str,
         decode: Callable[[str], str],
     ) -> None:
         self._name = _letters(name, decode)
         self._pairs = list(islice(_pairs(arguments, decode), _PARTS))
-        self._written = _letters(written, decode)
+        self._source_letters = _letters(source_text, decode)
 
     def stands_in(self, words: _Words, *, speaker_asks: bool) -> bool:
         """Whether the call stands in a reading as a call."""
@@ -235,7 +239,7 @@ class _Call:
             return any(words.has_no_arguments(at, at + len(name)) for at in names)
         if not speaker_asks and self._has_no_keys(words):
             return True
-        return words.quotes(self._written) or self._stands_together(words)
+        return words.quotes(self._source_letters) or self._stands_together(words)
 
     def _has_no_keys(self, words: _Words) -> bool:
         """Whether it stands there as f("a", 1)."""
@@ -248,26 +252,30 @@ class _Call:
         reach = len(self._name) + _NEAR
         places = [words.places(self._name)]
         for key, value in self._pairs:
-            places.append(
-                words.places(value) if key is None else words.pairs(key, value)
-            )
-            if not places[-1]:
+            if key is None:
+                pair_places = words.places(value)
+            else:
+                pair_places = words.pairs(key, value)
+                reach += len(key)
+            if not pair_places:
                 return False
-            reach += len(key or "") + len(value) + _NEAR
+            places.append(pair_places)
+            reach += len(value) + _NEAR
         rarest, *others = sorted(places, key=len)
         if len(rarest) > _MANY:
             return True
-        return any(
-            all(_has_between(part, at - reach, at + reach) for part in others)
-            for at in rarest
-        )
+        return any(_has_all_near(others, at, reach) for at in rarest)
+
+
+def _has_all_near(places: list[list[int]], at: int, reach: int) -> bool:
+    return all(_has_between(part, at - reach, at + reach) for part in places)
 
 
 def _pairs(
     arguments: Mapping[str, Any], decode: Callable[[str], str]
 ) -> Iterator[tuple[str | None, str]]:
     """Each value but lists and objects, with the key before it; the first of a list has it."""
-    stack: list[tuple[str | None, Any]] = [(None, arguments)]
+    stack: list[tuple[str | None, object]] = [(None, arguments)]
     while stack:
         key, value = stack.pop()
         if isinstance(value, Mapping):
@@ -282,7 +290,7 @@ def _pairs(
             yield key, _letters_of_leaf(value, decode)
 
 
-def _letters_of_leaf(value: Any, decode: Callable[[str], str]) -> str:
+def _letters_of_leaf(value: object, decode: Callable[[str], str]) -> str:
     if value is None or isinstance(value, list):  # an empty list
         return ""
     if isinstance(value, float) and value.is_integer():

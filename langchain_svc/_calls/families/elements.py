@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from functools import lru_cache
 
 from ..asked import FENCE
@@ -77,26 +78,31 @@ def named_element(c: Cursor) -> list[Raw] | None:
 def own_element(c: Cursor, name: str, prefix: str = "") -> list[Raw] | None:
     """`<get_weather><city>…</city></get_weather>`, or with JSON inside."""
     space(c)
-    begin, char, closing = c.at, c.char(), f"</{prefix}{name}>"
-    if char != "{" and not (char == "<" and _own_key(c, name)):
-        return None
+    begin = c.at
+    char = c.char()
+    has_key = char == "<" and _own_key(c, name) is not None
+    if char != "{" and not has_key:
+        return None  # an element of a document
     c.at = begin
-    raw, ended = _arguments(c, name, closing)
-    return _accounted(c, raw, ended=ended) if raw.texts or ended else None
+    raw, ended = _arguments(c, name, f"</{prefix}{name}>")
+    if raw.texts or ended:
+        return _accounted(c, raw, ended=ended)
+    return None
 
 
 def name_and_arguments(c: Cursor) -> list[Raw] | None:
     """`name`, or an element with it, then elements or JSON: GLM and many others."""
     child = c.match(_CHILD_NAME, 260) if c.char() == "<" else None
     name = child["name"] if child else c.word()
-    offered = c.judge.find(name)
+    is_offered = c.judge.find(name) is not None
     c.space()
     if c.sees("<tool_sep") and c.match(_SEPARATOR, 80):
         c.space()
-    if not name or not (offered if child else c.char() == "<"):
+    begins = is_offered if child else c.char() == "<"
+    if not name or not begins:
         return None
     raw, ended = _arguments(c, name)
-    if raw.arguments or raw.fault or (ended and offered):
+    if raw.arguments or raw.fault or (ended and is_offered):
         return _accounted(c, raw, ended=ended)
     return None
 
@@ -112,16 +118,17 @@ def _accounted(c: Cursor, raw: Raw, *, ended: bool) -> list[Raw]:
 def _arguments(
     c: Cursor, name: str, closing: str = "", *, element: str = ""
 ) -> tuple[Raw, bool]:
-    """JSON, or an element for each argument, maybe in one around all; then `closing` or any end.
+    """The arguments up to `closing`, or up to any end of a call, and whether that end came.
 
-    Also whether that end came.
+    They are JSON, or an element for each argument. An element may stand around all of them.
     """
     space(c)
-    begin, tool = c.at, c.judge.find(name)
+    begin = c.at
+    tool = c.judge.find(name)
     holder = c.match(_HOLDER, 60) if c.char() == "<" else None
     if holder and tool and holder[1] in tool.properties:
+        holder = None  # it is an argument itself
         c.at = begin
-        holder = None
     inner = f"</{holder[1]}>" if holder else closing
     if c.char() in ("{", "["):
         raw = with_json(c, name)
@@ -138,46 +145,37 @@ def _arguments(
 def _elements(c: Cursor, name: str, closing: str, element: str) -> tuple[Raw, bool]:
     tool = c.judge.find(name)
     arguments: dict[str, str | list[str]] = {}
-    spare = ""
-    repaired = False
+    raw = Raw(name, arguments, texts=True)
     while True:
         space(c)
         if _ends(c, closing):
-            raw = Raw(
-                name,
-                arguments,
-                texts=True,
-                whole=True,
-                repaired=repaired,
-                leftover=spare,
-            )
-            return raw, True
+            return replace(raw, whole=True), True
         key, ends = _argument_begins(c, name, element, named=bool(closing))
         if not key:
             fault = CUT_OFF if c.sees("<arg_key") else ""
-            return Raw(
-                name, arguments, fault, texts=True, repaired=True, leftover=spare
-            ), False
+            return replace(raw, fault=fault, repaired=True), False
         text, match = c.until(*ends)
         if match is None:
-            return Raw(name, arguments | {key: text}, CUT_OFF, texts=True), False
+            arguments[key] = text
+            return Raw(name, arguments, CUT_OFF, texts=True), False
         is_open = not match[0].strip()
-        repaired = repaired or is_open
-        spare = spare or _unsure_end(
-            key, text, is_open=is_open, is_named=len(ends) == 1
-        )
+        leftover = _unsure_end(key, text, is_open=is_open, is_named=len(ends) == 1)
         text = _BEFORE_TAG.sub("", text)
         text = text.removeprefix("\n").removesuffix("\n")  # they belong to the tags
-        if key not in arguments:
+        earlier = arguments.get(key)
+        if earlier is None:
             arguments[key] = text
-        elif _is_list(tool, key):
-            earlier = arguments[key]
-            arguments[key] = [
-                *([earlier] if isinstance(earlier, str) else earlier),
-                text,
-            ]
+        elif not _is_list(tool, key):
+            leftover = leftover or f"the parameter {key[:40]!r} stands twice"
+        elif isinstance(earlier, list):
+            earlier.append(text)
         else:
-            spare = spare or f"the parameter {key[:40]!r} stands twice"
+            arguments[key] = [earlier, text]
+        raw = replace(
+            raw,
+            repaired=raw.repaired or is_open,
+            leftover=raw.leftover or leftover,
+        )
 
 
 def _unsure_end(key: str, text: str, *, is_open: bool, is_named: bool) -> str:
@@ -209,7 +207,8 @@ def _argument_begins(
     if c.sees("<arg_key"):
         pair = c.match(_ARGUMENT_KEY)
         return pair["key"] if pair else "", _ARGUMENT_ENDS
-    if key := _own_key(c, name, other=named):
+    key = _own_key(c, name, other=named)
+    if key:
         return key, (re.compile(f"{LT}/{re.escape(key)}>"),)
     tag = c.match(_TAG, 200) if c.char() == "<" else None
     if tag and not tag["call"]:
@@ -222,17 +221,18 @@ def _own_key(c: Cursor, name: str, *, other: bool = False) -> str | None:
     """The argument whose element of its own name begins here; the tool must have it, or `other`."""
     begin = c.at
     tool = c.judge.find(name)
-    key = c.match(_KEY, 80)
-    named = key["key"] if key else ""
-    if named and (
-        (other and _ANY_KEY.match(named)) or (tool and named in tool.properties)
-    ):
-        return named
+    match = c.match(_KEY, 80)
+    key = match["key"] if match else ""
+    if other and _ANY_KEY.match(key):
+        return key
+    if key and tool and key in tool.properties:
+        return key
     c.at = begin
     return None
 
 
 def with_json(c: Cursor, name: str, *, loose: bool = False) -> Raw:
+    """The call of this name with the JSON that begins here, or with none."""
     fence = c.match(FENCE, 60) if c.char() == "`" else None
     json = c.json() if c.char() in ("{", "[") else None
     if fence:
