@@ -206,7 +206,7 @@ class MedicalTool(MedicalSettings, ServiceTool):
         record_fields = endpoint.record_fields or {}
         case = case_of(config)
         patient = self._patient_of(config, loaded)
-        own = on_wire(endpoint.unbound.model_construct(**arguments))
+        wire_arguments = on_wire(endpoint.unbound.model_construct(**arguments))
         record: dict[str, Any] = {}
         report = None
         summary = ""
@@ -215,21 +215,19 @@ class MedicalTool(MedicalSettings, ServiceTool):
             report = patient.fhir_report
             if record_fields:
                 summary = of_record(record, record_fields, report)
-        body = request_body(own, record, record_fields)
+        body = request_body(wire_arguments, record, record_fields)
+        read = read_answer if self.answer_to == "model" else _read_unquoted
         exchange = self._new_exchange(
             MEDICAL,
             endpoint.method,
             endpoint.path,
-            partial(
-                WholeParser,
-                read_answer if self.answer_to == "model" else _read_unquoted,
-            ),
+            partial(WholeParser, read),
             self._limits(),
             body=dump_json(body) if record_fields else None,
             private=(*values_sent(body), *values_sent(record)),
         )
         body_hash = self._hash_of(exchange.request.body)
-        values = sent_values(own, record, record_fields, report)
+        values = sent_values(wire_arguments, record, record_fields, report)
         thread = configurable(config).get("thread_id")
         ids = {}
         if thread and tool_call_id:  # else nothing says that two calls are the same
@@ -251,7 +249,7 @@ class MedicalTool(MedicalSettings, ServiceTool):
                 tool_call_id=tool_call_id,
                 **ids,
             )
-            receipt = _RECEIPT.format(self.name, in_words(own))
+            receipt = _RECEIPT.format(self.name, in_words(wire_arguments))
             return receipt, with_values(result, values)
 
         return ToolUse(exchange, process)
