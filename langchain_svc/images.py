@@ -15,7 +15,7 @@ import secrets
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any, Protocol, cast
+from typing import Any, Protocol
 
 from ._base.threads import new_lock
 from ._images import (
@@ -31,12 +31,10 @@ from ._images import (
 from .errors import SvcRequestError
 
 HANDLE = re.compile(r"img_[1-9][0-9]{0,8}[a-z]{0,8}", re.ASCII)
-_LETTERS = (
-    "bcdfghjkmnpqrstvwxz"  # which make no words, and none of which looks like a digit
-)
-_LONGEST_PATH = (
-    255  # of a text; longer ones are base64, of which no error repeats anything
-)
+# Letters that make no words, and none of which looks like a digit.
+_LETTERS = "bcdfghjkmnpqrstvwxz"
+# Longer texts are base64, which no error may repeat.
+_LONGEST_PATH = 255
 
 
 class ShownAsPng(Protocol):
@@ -76,7 +74,9 @@ class StoredImage:
     @property
     def mime_type(self) -> str | None:
         """Its media type, such as image/png."""
-        return f"image/{self.format.lower()}" if self.format else None
+        if self.format is None:
+            return None
+        return f"image/{self.format.lower()}"
 
     @property
     def base64(self) -> str:
@@ -90,8 +90,10 @@ class StoredImage:
 
     def _repr_mimebundle_(self, **_: Any) -> dict[str, Any]:
         """What a notebook shows: the image, where its bytes are here."""
-        shown = {self.mime_type: self.data} if self.mime_type and self.data else {}
-        return {"text/plain": repr(self), **shown}
+        bundle: dict[str, Any] = {"text/plain": repr(self)}
+        if self.mime_type and self.data:
+            bundle[self.mime_type] = self.data
+        return bundle
 
     @property
     def size(self) -> int:
@@ -150,32 +152,31 @@ class ImageStore:
             SvcRequestError: It is not an image that is taken, or there is no room for it.
         """
         try:
-            given = self._read(image)
-            return self._put(
-                self.checked(given, bare=not keep_metadata, label=label)
-            ).handle
+            content = self._content_of(image)
+            checked = self.checked(content, bare=not keep_metadata, label=label)
+            return self._put(checked).handle
         except SvcRequestError:  # a DicomImage says for itself why it cannot be drawn
             raise
         except ValueError as error:
             raise SvcRequestError(f"This image cannot be added: {error}") from None
 
-    def add_generated(self, given: str | bytes, *, label: str = "") -> StoredImage:
+    def add_generated(self, image: str | bytes, *, label: str = "") -> StoredImage:
         """Put in what the service made: an address, base64, or bytes.
 
         Raises:
             ValueError: It is not an image that is taken, or there is no room for it.
         """
-        return self._put(self.checked(given, bare=False, label=label, generated=True))
+        return self._put(self.checked(image, bare=False, label=label, generated=True))
 
-    def add_quoted(self, given: str) -> StoredImage:
+    def add_quoted(self, image: str) -> StoredImage:
         """Put in the address or base64 of a message, or find it, if the same image is here already.
 
         Raises:
             ValueError: It is not an image that is taken, or there is no room for it.
         """
-        whole = self.checked(given, bare=False)  # as the application may have put it in
-        image = self.checked(whole.data or given, quoted=True)
-        return self._put(image, (whole.data, image.data))
+        whole = self.checked(image, bare=False)  # as the application may have put it in
+        bare = self.checked(whole.data or image, quoted=True)
+        return self._put(bare, (whole.data, bare.data))
 
     def describe(self, handle: str, description: str) -> None:
         """Keep what a vision model said of an image, if the image is still here."""
@@ -190,9 +191,13 @@ class ImageStore:
         Raises:
             SvcRequestError: There is none, or not any more.
         """
-        if found := self._images.get(handle):
-            return found
-        name = repr(handle) if HANDLE.fullmatch(str(handle)) else "of that name"
+        image = self._images.get(handle)
+        if image:
+            return image
+        # A model may write any text here; the error repeats only what looks like a handle.
+        name = "of that name"
+        if HANDLE.fullmatch(str(handle)):
+            name = repr(handle)
         raise SvcRequestError(
             f"There is no image {name}: copy a handle exactly as it was given. An "
             "image may also have been removed, or dropped to make room"
@@ -226,9 +231,9 @@ class ImageStore:
 
     def emptied(self) -> ImageStore:
         """A store with the same limits and no image, which gives none of the handles again."""
-        made = ImageStore()
-        vars(made).update(self.__getstate__(), _images={})
-        return made
+        store = ImageStore()
+        vars(store).update(self.__getstate__(), _images={})
+        return store
 
     def __iter__(self) -> Iterator[StoredImage]:
         with self._lock:
@@ -242,9 +247,13 @@ class ImageStore:
         return handle in self._images
 
     def __repr__(self) -> str:
-        # Their handles are for whoever was given them.
+        # No handles: they are for those who got them.
         count = len(self)
-        return f"ImageStore({f'{count} image' + 's' * (count > 1) if count else ''})"
+        if not count:
+            return "ImageStore()"
+        if count == 1:
+            return "ImageStore(1 image)"
+        return f"ImageStore({count} images)"
 
     def __getstate__(self) -> dict[str, Any]:
         with self._lock:
@@ -257,21 +266,24 @@ class ImageStore:
 
     def checked(
         self,
-        given: str | bytes,
+        image: str | bytes,
         *,
         bare: bool = True,
         most: int | None = None,
-        **said: Any,
+        **fields: Any,
     ) -> StoredImage:
         """An address, base64 or bytes as an image without a handle, which is not put in.
 
         Raises:
             ImageError: It is not an image that is taken, or one that is too large.
         """
-        if isinstance(given, str) and is_address(given):
-            return StoredImage("", url=check_address(given), **said)
         most = most or self.max_image_bytes
-        data = decode_base64(given, most) if isinstance(given, str) else given
+        if not isinstance(image, str):
+            data = image
+        elif is_address(image):
+            return StoredImage("", url=check_address(image), **fields)
+        else:
+            data = decode_base64(image, most)
         if is_dicom(data):
             raise ImageError(
                 "it is DICOM, which DicomImage draws: images.add(DicomImage(path))"
@@ -279,66 +291,71 @@ class ImageStore:
         if len(data) > most:
             raise ImageError(f"it has more than {most:,} bytes (max_image_bytes)")
         header = read_image_header(data, self.max_pixels)
-        data = without_metadata(data) if bare else data
-        return StoredImage("", data=data, **vars(header), **said)
+        if bare:
+            data = without_metadata(data)
+        return StoredImage("", data=data, **vars(header), **fields)
 
-    def _read(self, image: Any) -> str | bytes:
-        """What the application gave, as an address, base64 or bytes."""
+    def _content_of(self, image: object) -> str | bytes:
+        """What the application puts in, as an address, base64 or bytes."""
         if isinstance(image, str):
-            image = image.strip()
-            if is_image_text(image) or len(image) > _LONGEST_PATH:
-                return cast("str", image)
-            image = Path(image)
+            text = image.strip()
+            if is_image_text(text) or len(text) > _LONGEST_PATH:
+                return text
+            return self._read_file(Path(text))
         if isinstance(image, Path):
-            try:
-                with image.open("rb") as file:
-                    return file.read(self.max_image_bytes + 1)
-            except OSError as error:
-                raise ImageError(
-                    f"{image.absolute()} cannot be read: {error.strerror}"
-                ) from None
+            return self._read_file(image)
         if isinstance(image, (bytes, bytearray, memoryview)):
             return bytes(image)
-        show = getattr(image, "_repr_png_", None)
-        png = show() if callable(show) else None
-        if isinstance(png, bytes):
-            return png
+        show_png = getattr(image, "_repr_png_", None)
+        if callable(show_png):
+            png = show_png()
+            if isinstance(png, bytes):
+                return png
         raise ImageError(
             "it must be a path, bytes, a data URI, base64, an http(s) address, or an object whose "
             "_repr_png_ gives bytes, such as a DicomImage or a PIL image in mode RGB, not "
             f"{type(image).__name__}"
         )
 
+    def _read_file(self, path: Path) -> bytes:
+        """A file's bytes, and no more than one that shows if there are too many."""
+        try:
+            with path.open("rb") as file:
+                return file.read(self.max_image_bytes + 1)
+        except OSError as error:
+            raise ImageError(
+                f"{path.absolute()} cannot be read: {error.strerror}"
+            ) from None
+
     def _put(
         self, image: StoredImage, same: Sequence[bytes | None] = ()
     ) -> StoredImage:
-        """Gives an image a handle, or finds the one that has its address, or one of these bytes."""
+        """Give an image a handle, or find the one that has its address, or one of these bytes."""
         with self._lock:
-            for known in self._images.values():
-                if known.url == image.url and known.data in same:
-                    return known
+            for stored in self._images.values():
+                if stored.url == image.url and stored.data in same:
+                    return stored
             self._make_room(image.size)
             self._count += 1
             handle = f"img_{self._count}{_random_letters()}"
-            self._images[handle] = placed = replace(image, handle=handle)
-        return placed
+            image = replace(image, handle=handle)
+            self._images[handle] = image
+        return image
 
     def _make_room(self, size: int) -> None:
         """Drop the oldest that may be dropped until there is room, or none if that cannot help."""
-        kept = dict(self._images)
+        images = dict(self._images)
         passing = [
-            image.handle for image in kept.values() if image.generated or image.quoted
+            image.handle for image in images.values() if image.generated or image.quoted
         ]
-        while (
-            len(kept) >= self.max_images
-            or sum(image.size for image in kept.values()) + size > self.max_bytes
-        ):
+        used = sum(image.size for image in images.values())
+        while len(images) >= self.max_images or used + size > self.max_bytes:
             if not passing:
                 raise ImageError(
                     f"the store is full ({len(self)} images): remove() some"
                 )
-            del kept[passing.pop(0)]
-        self._images = kept
+            used -= images.pop(passing.pop(0)).size
+        self._images = images
 
 
 def _random_letters() -> str:

@@ -1,9 +1,9 @@
 """An image as a text: in base64, or its address in the web.
 
-We never fetch an address. But one inside somebody's network, passed on because a model wrote it,
-would make the service the model's hand there, so only those of public names go: no IP address,
-public or not. A public name that leads to a private address is not seen here, as names are not
-looked up.
+We never fetch an address. But the service does, and an address inside somebody's network that a
+model wrote would make the service the model's hand there. So only addresses with public names go:
+no IP address, public or not. We do not look names up, so a public name that leads to a private
+address passes.
 """
 
 from __future__ import annotations
@@ -60,7 +60,8 @@ def check_address(url: str) -> str:
         )
     try:
         parts = urlsplit(url)
-        name, port = (parts.hostname or "").rstrip("."), parts.port
+        name = (parts.hostname or "").rstrip(".")
+        port = parts.port
     except ValueError:
         raise ImageError("the address has no valid host and port") from None
     if "@" in parts.netloc or port == 0:
@@ -91,9 +92,11 @@ def decode_base64(text: str, max_bytes: int) -> bytes:
     # Measured before anything is copied. A third of the letters may be line breaks, no more.
     if len(text) > max_bytes * 2 + 64:
         raise ImageError(f"it has more than {max_bytes:,} bytes")
-    text = "".join(text.split()).rstrip("=").replace("-", "+").replace("_", "/")
+    letters = "".join(text.split()).rstrip("=")
+    letters = letters.replace("-", "+").replace("_", "/")
+    padding = "=" * (-len(letters) % 4)
     try:
-        data = base64.b64decode(text + "=" * (-len(text) % 4), validate=True)
+        data = base64.b64decode(letters + padding, validate=True)
     except ValueError:
         raise ImageError("it is not valid base64") from None
     if len(data) > max_bytes:

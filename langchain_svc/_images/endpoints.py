@@ -1,14 +1,13 @@
 """Images on both interfaces: generation (v1 API, general API) and analysis (general API).
 
-The response fields are "not shown" in either document. One reader for each kind of answer takes
-every plausible shape; docs/general.md has the table of what they take.
+The response fields are "not shown" in either document. One function for each kind of answer reads
+every plausible shape; docs/general.md has the table of what they read.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any, Literal, get_args
+from typing import Literal, get_args
 
 from .._wire import UnreadableError, dump_json, given
 from .._wire.general import read_success
@@ -51,20 +50,20 @@ _DEEPEST = 8
 class GeneratedImages:
     """The images of an answer: addresses and base64, plain or as a data URI, and the raw body.
 
-    Where the body is the image itself, its bytes are found, and the raw body is None.
+    Where the body is the image itself, the image is its bytes, and the raw body is None.
     """
 
-    found: tuple[str | bytes, ...]
-    raw: Any
+    images: tuple[str | bytes, ...]
+    raw: object
 
 
 @dataclass(frozen=True)
 class ImageAnalysis:
-    """What was read of an answer: a text for a model, its part about the image, and all."""
+    """An answer about an image: a text for a model, its part about the image, and all of it."""
 
     text: str
-    found: Any
-    raw: Any
+    content: object
+    raw: object
 
 
 def vision_body(image: str, task: str) -> bytes:
@@ -93,29 +92,33 @@ def read_generated(body: bytes) -> GeneratedImages:
         raw = read_success(body)
     else:
         return GeneratedImages((body,), None)
-    found = tuple(_pictures(raw, _DEEPEST))
-    if not found:
+    images = _images_in(raw, _DEEPEST)
+    if not images:
         raise UnreadableError(
             "it holds no image: neither an address nor base64 where one may be"
         )
-    return GeneratedImages(found, raw)
+    return GeneratedImages(tuple(images), raw)
 
 
-def _pictures(value: Any, depth: int, *, sure: bool = False) -> Iterator[str]:
+def _images_in(value: object, depth: int, *, sure: bool = False) -> list[str]:
     """The images in a value; where one is `sure` to be, the store says what is wrong with it."""
     if isinstance(value, str):
         text = value.strip()
         if (text and sure) or is_image_text(text):
-            yield text
-    elif isinstance(value, list) and depth:
+            return [text]
+        return []
+    if not depth:
+        return []
+    images: list[str] = []
+    if isinstance(value, list):
         for item in value:
-            yield from _pictures(item, depth - 1, sure=sure)
-    elif isinstance(value, dict) and depth:
-        tries = (
-            list(_pictures(value.get(key), depth - 1, sure=key in _BYTES_KEYS))
-            for key in _ALL_KEYS
-        )
-        yield from next(filter(None, tries), ())
+            images += _images_in(item, depth - 1, sure=sure)
+    elif isinstance(value, dict):
+        for key in _ALL_KEYS:
+            images = _images_in(value.get(key), depth - 1, sure=key in _BYTES_KEYS)
+            if images:  # the other keys hold the same images in another way
+                break
+    return images
 
 
 # -- analysis --------------------------------------------------------------------------------
@@ -153,64 +156,80 @@ _ABOUT = frozenset(
 
 
 def read_analysis(body: bytes, task: str) -> ImageAnalysis:
-    """What an analysis found: the text that the task asks for, or else its JSON.
+    """The text that the task asks for, or else the JSON of an analysis.
 
     Raises:
-        UnreadableError: The body says nothing about an image, or tells of a failure.
+        UnreadableError: The body says nothing about an image, or reports a failure.
     """
     raw = read_success(body)
-    found = _payload(raw, _TEXT_KEYS[task])
-    text = _task_text(found, task)
-    # An empty list of things found is an answer, and so is a page without text.
-    if task == "detect" and found == []:
+    content = _content(raw, _TEXT_KEYS[task])
+    text = _task_text(content, _TEXT_KEYS[task])
+    is_structured = isinstance(content, (dict, list)) and bool(content)
+    # An empty list of detected things is an answer, and so is a page without text.
+    if task == "detect" and content == []:
         text = "Nothing was found in the image."
     elif task == "ocr" and text is not None and not text.strip():
         text = "No text was found in the image."
-    elif text is None and found and isinstance(found, (dict, list)) and _tells(found):
-        text = dump_json(found).decode()
+    elif text is None and is_structured and _says_something(content):
+        text = dump_json(content).decode()
     if text is None or not text.strip():
         raise UnreadableError("it says nothing about the image")
-    return ImageAnalysis(text, found, raw)
+    return ImageAnalysis(text, content, raw)
 
 
-def _payload(raw: Any, keys: tuple[str, ...]) -> Any:
+def _content(raw: object, text_keys: tuple[str, ...]) -> object:
     """The part of a body that is about the image."""
     value = raw
-    while isinstance(value, dict) and not any(
-        isinstance(value.get(key), str) for key in keys
-    ):
+    while isinstance(value, dict) and not _has_text(value, text_keys):
         inner = [value[key] for key in _INNER_KEYS if value.get(key) not in (None, {})]
         if not inner:
             break
-        value = max(inner, key=bool)  # the first that is not an empty list
+        value = next(
+            filter(None, inner), inner[0]
+        )  # an empty list only if all are empty
     if not isinstance(value, dict):
         return value
-    return {
-        name: item
-        for name, item in value.items()
-        if name not in _ABOUT and item is not None and (name not in _INNER_KEYS or item)
-    }
+    content: dict[str, object] = {}
+    for name, item in value.items():
+        is_empty = item is None or (name in _INNER_KEYS and not item)
+        if name not in _ABOUT and not is_empty:
+            content[name] = item
+    return content
 
 
-def _task_text(found: Any, task: str) -> str | None:
-    if isinstance(found, str):
-        return found
-    for key in _TEXT_KEYS[task] if isinstance(found, dict) else ():
-        value = found.get(key)
+def _has_text(value: dict[str, object], text_keys: tuple[str, ...]) -> bool:
+    return any(isinstance(value.get(key), str) for key in text_keys)
+
+
+def _task_text(content: object, text_keys: tuple[str, ...]) -> str | None:
+    if isinstance(content, str):
+        return content
+    if not isinstance(content, dict):
+        return None
+    for key in text_keys:
+        value = content.get(key)
         if isinstance(value, str):
             return value
-        if (
-            isinstance(value, list)
-            and value
-            and all(isinstance(line, str) for line in value)
-        ):
-            return "\n".join(value)
+        lines = _strings_in(value)
+        if lines:
+            return "\n".join(lines)
     return None
 
 
-def _tells(value: Any) -> bool:
-    """Whether a JSON value holds anything but nulls; an empty list says that nothing is there."""
-    if isinstance(value, (dict, list)):
-        inner = value.values() if isinstance(value, dict) else value
-        return value == [] or any(map(_tells, inner))
+def _strings_in(value: object) -> list[str]:
+    """The items of a list of strings; none of anything else."""
+    if not isinstance(value, list):
+        return []
+    strings = [item for item in value if isinstance(item, str)]
+    if len(strings) < len(value):
+        return []
+    return strings
+
+
+def _says_something(value: object) -> bool:
+    """Whether a JSON value has anything but nulls; an empty list says that nothing is there."""
+    if isinstance(value, dict):
+        return any(map(_says_something, value.values()))
+    if isinstance(value, list):
+        return not value or any(map(_says_something, value))
     return value is not None

@@ -40,7 +40,8 @@ def read_image_header(data: bytes, max_pixels: int) -> ImageHeader:
     try:
         width, height = _SIZES[kind](data)
     except (ImageError, IndexError, struct.error):
-        width = height = 0
+        width = 0
+        height = 0
     if not width or not height:
         raise ImageError(f"its {kind} header is damaged or cut short")
     if width * height > max_pixels:
@@ -77,7 +78,9 @@ def is_dicom(data: bytes | bytearray) -> bool:
 
 def _png_size(data: bytes) -> tuple[int, int]:
     name, width, height = struct.unpack_from(">4sII", data, 12)
-    return (width, height) if name == b"IHDR" else (0, 0)
+    if name != b"IHDR":
+        raise ImageError(DAMAGED)
+    return width, height
 
 
 # The frame headers of JPEG; the markers left out of the range are tables.
@@ -101,7 +104,8 @@ def jpeg_size(data: bytes, frames: frozenset[int] = JPEG_FRAMES) -> tuple[int, i
     raise ImageError(DAMAGED)
 
 
-_SCAN, _END = 0xDA, 0xD9
+_SCAN = 0xDA
+_END = 0xD9
 _RESTARTS = range(0xD0, 0xD8)
 
 
@@ -121,12 +125,14 @@ def jpeg_segments(data: bytes) -> Iterator[tuple[int, bytes, bytes]]:
         if marker == _END:
             return
         (size,) = struct.unpack_from(">H", data, at + 1)
-        start, at = at + 3, at + 1 + max(size, 2)
-        if at > len(data):
+        begin = at + 3
+        end = at + 1 + max(size, 2)  # the size counts its own two bytes
+        if end > len(data):
             raise ImageError(DAMAGED)
-        end = _end_of_scan(data, at) if marker == _SCAN else at
-        yield marker, data[start:at], data[at:end]
         at = end
+        if marker == _SCAN:
+            at = _end_of_scan(data, end)
+        yield marker, data[begin:end], data[end:at]
 
 
 def _end_of_scan(data: bytes, at: int) -> int:
@@ -135,30 +141,33 @@ def _end_of_scan(data: bytes, at: int) -> int:
         at = data.find(b"\xff", at)
         if at < 0:
             raise ImageError(DAMAGED)
-        following = data[at + 1]
-        if following and following not in _RESTARTS and following != 0xFF:  # fill
+        code = data[at + 1]
+        if code == 0xFF:  # fills up, and the marker comes later
+            at += 1
+        elif code == 0 or code in _RESTARTS:
+            at += 2
+        else:
             return at
-        at += 1 if following == 0xFF else 2  # the same
 
 
 def _webp_size(data: bytes) -> tuple[int, int]:
-    chunk, body = data[12:16], data[20:30]
+    chunk = data[12:16]
+    body = data[20:30]
     if chunk == b"VP8X":
-        width, height = (
-            int.from_bytes(body[4:7], "little"),
-            int.from_bytes(body[7:10], "little"),
-        )
-        return (width + 1, height + 1) if len(body) == 10 else (0, 0)  # it ends there
+        if len(body) < 10:
+            raise ImageError(DAMAGED)
+        width = int.from_bytes(body[4:7], "little") + 1
+        height = int.from_bytes(body[7:10], "little") + 1
+        return width, height
     if chunk == b"VP8L":
         signature, bits = struct.unpack_from("<BI", body)
-        return (
-            ((bits & 0x3FFF) + 1, (bits >> 14 & 0x3FFF) + 1)
-            if signature == 0x2F
-            else (0, 0)
-        )
+        if signature != 0x2F:
+            raise ImageError(DAMAGED)
+        return (bits & 0x3FFF) + 1, (bits >> 14 & 0x3FFF) + 1
     start, width, height = struct.unpack_from("<3x3sHH", body)
-    fits = chunk == b"VP8 " and start == b"\x9d\x01\x2a"
-    return (width & 0x3FFF, height & 0x3FFF) if fits else (0, 0)
+    if chunk != b"VP8 " or start != b"\x9d\x01\x2a":
+        raise ImageError(DAMAGED)
+    return width & 0x3FFF, height & 0x3FFF
 
 
 _SIZES: dict[str, Callable[[bytes], tuple[int, int]]] = {

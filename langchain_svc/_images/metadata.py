@@ -39,8 +39,11 @@ def _part(data: bytes, at: int, size: int) -> bytes:
     return part
 
 
-_ORIENTATION, _SHORT, _UPRIGHT, _LAST = 0x0112, 3, 1, 8
-_ENTRY = 12
+_ORIENTATION = 0x0112  # the tag
+_SHORT = 3  # the type of its value
+_UPRIGHT = 1
+_LAST_ORIENTATION = 8
+_ENTRY_SIZE = 12
 _ORDERS = {b"II*\0": "<", b"MM\0*": ">"}
 
 
@@ -50,12 +53,15 @@ def _orientation(tiff: bytes) -> bytes:
         order = _ORDERS[tiff[:4]]
         (start,) = struct.unpack_from(order + "I", tiff, 4)
         (count,) = struct.unpack_from(order + "H", tiff, start)
-        for at in range(start + 2, start + 2 + count * _ENTRY, _ENTRY):
-            tag, form, _, value = struct.unpack_from(order + "HHIH", tiff, at)
-            if tag == _ORIENTATION and form == _SHORT and _UPRIGHT < value <= _LAST:
-                return struct.pack(
-                    "<4sIHHHIHHI", b"II*\0", 8, 1, tag, form, 1, value, 0, 0
-                )
+        for index in range(count):
+            at = start + 2 + index * _ENTRY_SIZE
+            tag, type_code, _, value = struct.unpack_from(order + "HHIH", tiff, at)
+            if (tag, type_code) != (_ORIENTATION, _SHORT):
+                continue
+            if _UPRIGHT < value <= _LAST_ORIENTATION:
+                entry = struct.pack("<HHIHH", tag, type_code, 1, value, 0)
+                head = struct.pack("<4sIH", b"II*\0", 8, 1)
+                return head + entry + bytes(4)  # no further directory
     except (KeyError, struct.error):
         pass
     return b""
@@ -70,83 +76,106 @@ _PNG_KEPT: dict[bytes, int | None] = {
 
 
 def _png(data: bytes) -> bytes:
-    kept, at, name = [data[:8]], 8, b""
+    chunks: list[bytes] = []
+    names: list[bytes] = []
+    at = 8
+    name = b""
     while name != b"IEND":
         (size,) = struct.unpack_from(">I", data, at)
         chunk = _part(data, at, size + 12)
-        at, name = at + size + 12, chunk[4:8]
-        if name in _PNG_KEPT and _PNG_KEPT[name] in {None, size}:
-            kept.append(chunk)
-        elif name == b"eXIf" and (exif := _orientation(chunk[8:-4])):
-            body = name + exif
-            kept.append(
-                struct.pack(">I", len(exif))
-                + body
-                + struct.pack(">I", zlib.crc32(body))
-            )
-    if kept[1][4:8] != b"IHDR" or not any(chunk[4:8] == b"IDAT" for chunk in kept):
+        at += len(chunk)
+        name = chunk[4:8]
+        if name == b"eXIf":
+            exif = _orientation(chunk[8:-4])
+            if exif:
+                chunks.append(_png_chunk(name, exif))
+                names.append(name)
+        elif name in _PNG_KEPT and _PNG_KEPT[name] in {None, size}:
+            chunks.append(chunk)
+            names.append(name)
+    if names[0] != b"IHDR" or b"IDAT" not in names:
         raise ImageError(DAMAGED)
-    return b"".join(kept)
+    return data[:8] + b"".join(chunks)
 
 
-_JFIF, _APP1, _ADOBE, _SCAN = 0xE0, 0xE1, 0xEE, 0xDA
+def _png_chunk(name: bytes, body: bytes) -> bytes:
+    checksum = zlib.crc32(name + body)
+    return struct.pack(">I", len(body)) + name + body + struct.pack(">I", checksum)
+
+
+_JFIF = 0xE0
+_APP1 = 0xE1
+_ADOBE = 0xEE
+_SCAN = 0xDA
 # Frames and tables (C0 to CF), quantisation, lines, restarts and the hierarchical markers.
 _JPEG_KEPT = frozenset({*range(0xC0, 0xD0), _SCAN, 0xDB, 0xDC, 0xDD, 0xDE, 0xDF})
 
 
 def _jpeg(data: bytes) -> bytes:
     """Tables, frames and scans; of the rest only what says how colours are stored."""
-    kept, markers = [b"\xff\xd8"], set()
+    copy = [b"\xff\xd8"]
+    markers: set[int] = set()
     for marker, body, scan in jpeg_segments(data):
         markers.add(marker)
-        part = None
-        if marker in _JPEG_KEPT:
-            part = body
-        elif marker == _JFIF and body.startswith(b"JFIF\0"):
-            part = _part(body, 0, 12) + b"\0\0"  # without its thumbnail
-        elif marker == _ADOBE and body.startswith(b"Adobe"):
-            part = _part(body, 0, 12)
-        elif (
-            marker == _APP1
-            and body.startswith(b"Exif\0\0")
-            and (exif := _orientation(body[6:]))
-        ):
-            part = body[:6] + exif
+        part = _jpeg_part(marker, body)
         if part is not None:
-            kept.append(struct.pack(">BBH", 0xFF, marker, len(part) + 2) + part + scan)
+            header = struct.pack(">BBH", 0xFF, marker, len(part) + 2)
+            copy += [header, part, scan]
     if _SCAN not in markers or not markers & JPEG_FRAMES:
         raise ImageError(DAMAGED)
-    return b"".join(kept) + b"\xff\xd9"
+    return b"".join(copy) + b"\xff\xd9"
+
+
+def _jpeg_part(marker: int, body: bytes) -> bytes | None:
+    """What stays of a segment; None if nothing does."""
+    if marker in _JPEG_KEPT:
+        return body
+    if marker == _JFIF and body.startswith(b"JFIF\0"):
+        return _part(body, 0, 12) + b"\0\0"  # without its thumbnail
+    if marker == _ADOBE and body.startswith(b"Adobe"):
+        return _part(body, 0, 12)
+    if marker == _APP1 and body.startswith(b"Exif\0\0"):
+        exif = _orientation(body[6:])
+        if exif:
+            return body[:6] + exif
+    return None
 
 
 _WEBP_KEPT = frozenset({b"VP8 ", b"VP8L", b"VP8X", b"ALPH"})
-_WEBP_PROFILE, _WEBP_EXIF, _WEBP_XMP = 0x20, 0x08, 0x04  # flags
+# Flags of a VP8X chunk.
+_WEBP_PROFILE = 0x20
+_WEBP_EXIF = 0x08
+_WEBP_XMP = 0x04
 
 
 def _webp(data: bytes) -> bytes:
-    kept, exif = [], b""
-    at, end = 12, 8 + int.from_bytes(data[4:8], "little")
+    chunks: list[bytes] = []
+    exif = b""
+    at = 12
+    end = 8 + int.from_bytes(data[4:8], "little")
     while at < end:
         name, size = struct.unpack_from("<4sI", data, at)
         body = _part(data, at + 8, size)
-        at += 8 + size + (size & 1)
+        at += 8 + size + size % 2  # a chunk of an odd size is filled up
         if name in _WEBP_KEPT:
-            kept.append(_riff(name, body))
+            chunks.append(_riff(name, body))
         elif name == b"EXIF":
             exif = _orientation(body.removeprefix(b"Exif\0\0"))
-    if not kept:
+    if not chunks:
         raise ImageError(DAMAGED)
-    if kept[0].startswith(b"VP8X"):
-        flags = kept[0][8] & ~(_WEBP_PROFILE | _WEBP_EXIF | _WEBP_XMP) | (
-            _WEBP_EXIF * bool(exif)
-        )
-        kept[0] = kept[0][:8] + bytes([flags]) + kept[0][9:]
-        kept += [_riff(b"EXIF", exif)] if exif else []
-    return _riff(b"RIFF", b"WEBP" + b"".join(kept))
+    first = chunks[0]
+    if first.startswith(b"VP8X"):  # only then it may have an EXIF chunk
+        flags = first[8] & ~(_WEBP_PROFILE | _WEBP_EXIF | _WEBP_XMP)
+        if exif:
+            flags |= _WEBP_EXIF
+            chunks.append(_riff(b"EXIF", exif))
+        chunks[0] = first[:8] + bytes([flags]) + first[9:]
+    return _riff(b"RIFF", b"WEBP" + b"".join(chunks))
 
 
 def _riff(name: bytes, body: bytes) -> bytes:
-    return name + struct.pack("<I", len(body)) + body + b"\0" * (len(body) & 1)
+    padding = bytes(len(body) % 2)
+    return name + struct.pack("<I", len(body)) + body + padding
 
 
 _WALKS: dict[str, Callable[[bytes], bytes]] = {

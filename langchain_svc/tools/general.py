@@ -204,7 +204,7 @@ class SvcAnalyzeImage(ServiceTool):
                 "task": task,
                 "image": handle if handle in self.images else None,
                 "text": analysis.text,
-                "result": analysis.found,
+                "result": analysis.content,
             }
             return analysis.text, artifact
 
@@ -290,7 +290,7 @@ class SvcGenerateImage(ServiceTool):
         handles: list[str] = []
         unread: list[dict[str, str | None]] = []
         lines: list[str] = []
-        for item in answer.found:
+        for item in answer.images:
             try:
                 image = self.images.add_generated(item, label=label)
             except ValueError as error:
@@ -305,7 +305,7 @@ class SvcGenerateImage(ServiceTool):
         if unread:
             reasons = "; ".join(sorted({str(item["reason"]) for item in unread}))
             lines.append(
-                f"{len(unread)} of {len(answer.found)} came unusable: {reasons}"
+                f"{len(unread)} of {len(answer.images)} came unusable: {reasons}"
             )
         if not handles:
             raise SvcResponseError(
