@@ -87,7 +87,7 @@ _NOT_BEGUN = "it has not begun yet"
 
 
 def _statement_is_over(statement: MedicationStatement, today: date) -> str:
-    """Why a statement about a medication is not about this day; empty where it is."""
+    """Why a statement about a medication is not about this day; empty if it is."""
     period = statement.effectivePeriod
     if _has_ended(period, today):
         return "it has ended (effectivePeriod.end)"
@@ -97,7 +97,7 @@ def _statement_is_over(statement: MedicationStatement, today: date) -> str:
 
 
 def _request_is_over(request: MedicationRequest, today: date) -> str:
-    """Why a request is not current; empty where it is.
+    """Why a request is not current; empty if it is.
 
     Two elements may bound a request in time: the validity of the prescription, and the timing of
     each dosage. A dosage without bounds may be taken on any day.
@@ -120,7 +120,7 @@ def _request_is_over(request: MedicationRequest, today: date) -> str:
 
 
 def _bounds(dosage: Dosage) -> Period | None:
-    """The period of a dosage; None where it is not given as one."""
+    """The period of a dosage; None if its bounds are not given as a period."""
     if dosage.timing is None or dosage.timing.repeat is None:
         return None
     return dosage.timing.repeat.boundsPeriod
@@ -164,7 +164,7 @@ def _referred(
 def _with_ingredients(
     importing: Import, resource: Resource, medication: Medication
 ) -> tuple[Words, ...]:
-    """A medication in words; none where it has none itself, whatever its ingredients."""
+    """A medication in words with its ingredients; nothing if it has no words of its own."""
     words = list(words_of(medication.code))
     if not words:
         return ()
@@ -191,7 +191,7 @@ def _contents(ingredient: MedicationIngredient) -> Words | None:
 
 
 def _amount(quantity: Quantity | None) -> str:
-    """A number with its unit; empty where either is missing."""
+    """A number with its unit; empty if either is missing."""
     if quantity is None or quantity.value is None:
         return ""
     unit = quantity.unit or quantity.code

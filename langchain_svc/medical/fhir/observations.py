@@ -242,20 +242,11 @@ def newest(
     statements = _statements(answers, log)
     _keep_one_time(readings, log)
     _keep_one_pressure(readings, log)
-    numbers: dict[str, tuple[Number, FhirTaken]] = {}
-    # In one order, whatever that of the bundle.
-    for path in dict.fromkeys((*ORDER, *readings)):
-        if path in readings and (number := _in_its_unit(readings[path], log)):
-            numbers[path] = number
-    if _are_exchanged(numbers):
-        for path in _PRESSURES:
-            reading = readings[path]
-            log.leave_out(reading.origin, _NOT_BELOW, reading.code, reading.at)
-            del numbers[path]
     values: dict[str, dict[str, Number]] = {}
-    for path, (value, line) in numbers.items():
+    for path, (value, line) in _numbers(readings, log).items():
         reading = readings[path]
-        values.setdefault(reading.field.group, {})[reading.field.name] = value
+        group = values.setdefault(reading.field.group, {})
+        group[reading.field.name] = value
         log.lines.append(line)
         if path in _BODY:  # for the requests that have no vital signs
             field, form = _BODY[path]
@@ -355,6 +346,24 @@ def _keep_one_pressure(readings: dict[str, Reading], log: ImportLog) -> None:
         reason = "the other pressure was measured later"
         log.leave_out(older.origin, reason, older.code, older.at)
         del readings[older.path]
+
+
+def _numbers(
+    readings: Mapping[str, Reading], log: ImportLog
+) -> dict[str, tuple[Number, FhirTaken]]:
+    """The numbers in their fields' units, in one order whatever that of the bundle."""
+    numbers = {}
+    for path in dict.fromkeys((*ORDER, *readings)):
+        if path not in readings:
+            continue
+        if number := _in_its_unit(readings[path], log):
+            numbers[path] = number
+    if _are_exchanged(numbers):
+        for path in _PRESSURES:
+            reading = readings[path]
+            log.leave_out(reading.origin, _NOT_BELOW, reading.code, reading.at)
+            del numbers[path]
+    return numbers
 
 
 def _in_its_unit(reading: Reading, log: ImportLog) -> tuple[Number, FhirTaken] | None:

@@ -32,14 +32,14 @@ class Subject:
         self._kinds = {
             resource.url: resource.kind for resource in resources if resource.url
         }
-        self._only = patient is not None
-        self._count_owners(resources)
+        self._is_named = patient is not None
+        self._look_for_others(resources)
         self._url = ""
         self._id = ""
         patients = [resource for resource in resources if resource.kind == "Patient"]
         if patient is not None:
             is_reference = "/" in patient or ":" in patient
-            self._set(patient if is_reference else f"Patient/{patient}")
+            self._point_to(patient if is_reference else f"Patient/{patient}")
             patients = [
                 resource
                 for resource in patients
@@ -56,14 +56,14 @@ class Subject:
             self._url = _without_version(self.resource.url)
             self._id = self.resource.id or _id_of(self._url)
 
-    def _set(self, reference: str) -> None:
+    def _point_to(self, reference: str) -> None:
         self._url = _without_version(reference)
         self._id = _id_of(reference)
 
-    def _count_owners(self, resources: Iterable[Resource]) -> None:
-        """Whether all references are to one patient on one server.
+    def _look_for_others(self, resources: Iterable[Resource]) -> None:
+        """Note the servers, and whether the source knows one patient alone.
 
-        Then a resource without a reference can only be that patient's.
+        If so, a resource without a reference can only be that patient's.
         """
         ids = set()
         self._servers = set()
@@ -80,7 +80,7 @@ class Subject:
 
     def passes_over(self, resource: Resource) -> bool:
         """Whether the caller named a patient, and a resource is another's."""
-        if not self._only:
+        if not self._is_named:
             return False
         if resource.kind == "Patient":
             if self.resource is None:
@@ -104,7 +104,7 @@ class Subject:
         if not self._names_a_patient(reference):
             return False
         if not self._url and not self._id:
-            self._set(reference)  # without a Patient, the first reference tells
+            self._point_to(reference)  # no Patient: the first reference decides
         if self._is(_without_version(reference)):
             return not self._is_of_an_unknown_server(reference)
         raise SvcRequestError(

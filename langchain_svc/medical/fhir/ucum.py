@@ -122,9 +122,13 @@ _PREFIXES: Mapping[str, float] = {
 }  # fmt: skip
 
 _SYMBOL = r"10[*^]|%|[A-Za-z]+(?:\[[A-Za-z0-9_]+\])?|\[[A-Za-z0-9_]+\]"
+_POWER = r"[+-]?(?:1[0-9]|[1-9])"
+_NUMBER = r"[1-9][0-9]{0,8}"
 _PART = re.compile(
-    rf"(?P<divided>[./])?(?:(?:(?P<symbol>{_SYMBOL})(?P<power>[+-]?(?:1[0-9]|[1-9]))?|(?P<number>[1-9][0-9]{{0,8}}))"
-    r"(?:\{(?P<about>[^{}]*)\})?|\{(?P<note>[^{}]*)\})"
+    r"(?P<divided>[./])?(?:"
+    rf"(?:(?P<symbol>{_SYMBOL})(?P<power>{_POWER})?|(?P<number>{_NUMBER}))"
+    r"(?:\{(?P<about>[^{}]*)\})?"  # a note about it
+    r"|\{(?P<note>[^{}]*)\})"  # a note alone
 )
 _LONGEST = 60
 
@@ -147,7 +151,7 @@ def read_unit(code: str) -> Unit:
     position = 0
     while position < len(code):
         part = _PART.match(code, position)
-        # Every part but the first follows a point or a stroke.
+        # Every part but the first stands behind a point or a slash.
         if part is None or (position and not part["divided"]):
             raise UnknownUnitError
         unit, power = _component(part)
