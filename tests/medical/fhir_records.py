@@ -105,7 +105,7 @@ def condition(
     **changes,
 ):
     states = "http://terminology.hl7.org/CodeSystem/condition-"
-    made = {
+    resource = {
         "resourceType": "Condition",
         "clinicalStatus": {"coding": [{"system": f"{states}clinical", "code": clinical}]},
         "verificationStatus": {"coding": [{"system": f"{states}ver-status", "code": verified}]},
@@ -114,13 +114,13 @@ def condition(
         "recorder": {"display": NAMES["doctor"]},
         "note": [{"text": NAMES["family"]}],
     }
-    return {**made, **changes}
+    return {**resource, **changes}
 
 
 def medication(
     kind="MedicationRequest", display="lisinopril 10 MG Oral Tablet", status="active", **changes
 ):
-    made = {
+    resource = {
         "resourceType": kind,
         "status": status,
         "medicationCodeableConcept": concept("314076", display, RXNORM),
@@ -130,7 +130,7 @@ def medication(
             "display": NAMES["doctor"]
         },
     }
-    return {k: v for k, v in {**made, **changes}.items() if v is not None}
+    return {k: v for k, v in {**resource, **changes}.items() if v is not None}
 
 
 def refers(reference=None, **more):
@@ -144,7 +144,7 @@ RXNORM = "http://www.nlm.nih.gov/research/umls/rxnorm"
 
 
 def observation(code, value=None, at="2025-06-15T09:00:00-05:00", status="final", **changes):
-    made = {
+    resource = {
         "resourceType": "Observation",
         "status": status,
         "category": [concept("vital-signs", "x", CATEGORY)],
@@ -155,7 +155,7 @@ def observation(code, value=None, at="2025-06-15T09:00:00-05:00", status="final"
         "performer": [{"display": NAMES["doctor"]}],
         "valueQuantity": value,
     }
-    return {k: v for k, v in {**made, **changes}.items() if v is not None}
+    return {k: v for k, v in {**resource, **changes}.items() if v is not None}
 
 
 def pressure(high, low, unit="mm[Hg]", **changes):
@@ -175,14 +175,14 @@ def smoking(code, at="2025-01-01", system="http://snomed.info/sct"):
 
 
 def bundle(*resources, first=None, **changes):
-    held = [first or patient(), *resources]
+    all_resources = [first or patient(), *resources]
     entries = [
         {
-            "fullUrl": f"urn:uuid:{ID if one['resourceType'] == 'Patient' else f'00000000-0000-4000-8000-{n:012}'}",
-            "resource": one,
-            "request": {"method": "POST", "url": one["resourceType"]},
+            "fullUrl": f"urn:uuid:{ID if resource['resourceType'] == 'Patient' else f'00000000-0000-4000-8000-{n:012}'}",
+            "resource": resource,
+            "request": {"method": "POST", "url": resource["resourceType"]},
         }
-        for n, one in enumerate(held)
+        for n, resource in enumerate(all_resources)
     ]
     return {"resourceType": "Bundle", "type": "transaction", "entry": entries, **changes}
 
@@ -196,7 +196,7 @@ def taken(*resources, **options):
 
 
 def reasons(record):
-    return [one.reason for one in record.fhir_report.left_out]
+    return [line.reason for line in record.fhir_report.left_out]
 
 
 def refused(*resources, **options):

@@ -131,16 +131,16 @@ def drawn(source, **options):
         return np.asarray(image)
 
 
-def refused(source, said, **options):
-    with pytest.raises(svc.SvcRequestError, match=said) as raised:
+def refused(source, reason, **options):
+    with pytest.raises(svc.SvcRequestError, match=reason) as caught:
         svc.DicomImage(source, **options).png()
-    assert not any(mark in str(raised.value) for mark in MARKS)
+    assert not any(mark in str(caught.value) for mark in MARKS)
 
 
 def table(descriptor, values, **elements):
-    made = item(LUTDescriptor=descriptor, **elements)
-    made.add_new("LUTData", "OW", np.array(values, "<u2").tobytes())
-    return made
+    lut = item(LUTDescriptor=descriptor, **elements)
+    lut.add_new("LUTData", "OW", np.array(values, "<u2").tobytes())
+    return lut
 
 
 RAMP = np.array([[0, 100, 200], [300, 400, 1000]])
@@ -298,9 +298,9 @@ def test_what_is_said_of_a_frame_goes_before_what_is_said_of_all():
     ds = dataset(np.stack([RAMP, RAMP]), WindowCenter=1, WindowWidth=2)
     shared = item(FrameVOILUTSequence=[item(WindowCenter=200.5, WindowWidth=401)])
     ds.SharedFunctionalGroupsSequence = [shared]
-    each = [item(FrameVOILUTSequence=[item(WindowCenter=200.5, WindowWidth=201)]), item()]
-    each[1].PixelValueTransformationSequence = [item(RescaleSlope=2, RescaleIntercept=0)]
-    ds.PerFrameFunctionalGroupsSequence = each
+    frames = [item(FrameVOILUTSequence=[item(WindowCenter=200.5, WindowWidth=201)]), item()]
+    frames[1].PixelValueTransformationSequence = [item(RescaleSlope=2, RescaleIntercept=0)]
+    ds.PerFrameFunctionalGroupsSequence = frames
     assert drawn(saved(ds), frame=1).tolist() == [[0, 0, 128], [255, 255, 255]]
     assert drawn(saved(ds), frame=2).tolist() == [[0, 128, 255], [255, 255, 255]]
 
@@ -344,8 +344,8 @@ def test_jpeg(mode):
     picture = np.asarray(Image.fromarray(smooth).convert(mode))
     ds = dataset(picture, bits=8, kind="YBR_FULL_422" if mode == "RGB" else "MONOCHROME2")
     data = saved(holding(ds, as_file("JPEG", picture, quality=95), uid.JPEGBaseline8Bit))
-    shown = drawn(data, window=(128, 256)) if mode == "L" else drawn(data)
-    assert abs(shown.astype(int) - picture).max() <= 8
+    pixels = drawn(data, window=(128, 256)) if mode == "L" else drawn(data)
+    assert abs(pixels.astype(int) - picture).max() <= 8
 
 
 def test_jpeg_ls():
@@ -468,9 +468,9 @@ REFUSED = [
 ]
 
 
-@pytest.mark.parametrize(("source", "said"), REFUSED)
-def test_what_is_refused(source, said):
-    refused(source, said)
+@pytest.mark.parametrize(("source", "reason"), REFUSED)
+def test_what_is_refused(source, reason):
+    refused(source, reason)
 
 
 @pytest.mark.parametrize("syntax", [None, uid.JPEG2000Lossless, uid.RLELossless])
@@ -502,10 +502,10 @@ BAD_OPTIONS = [
 
 @pytest.mark.parametrize("options", BAD_OPTIONS)
 def test_an_option_out_of_its_bounds_is_named(options):
-    named = rf"(?m)^(DicomImage: )?{next(iter(options))}"
-    with pytest.raises((TypeError, ValueError), match=named) as raised:
+    pattern = rf"(?m)^(DicomImage: )?{next(iter(options))}"
+    with pytest.raises((TypeError, ValueError), match=pattern) as caught:
         svc.DicomImage(**{"source": b"Quuxberg", **options})
-    assert "Quuxberg" not in str(raised.value)
+    assert "Quuxberg" not in str(caught.value)
 
 
 def test_without_the_extra_the_error_says_how_to_get_it(monkeypatch):
@@ -537,11 +537,11 @@ BURNED_IN = [
 ]
 
 
-@pytest.mark.parametrize(("elements", "said"), BURNED_IN)
-def test_text_in_the_picture_is_refused_unless_the_caller_says_otherwise(elements, said):
+@pytest.mark.parametrize(("elements", "reason"), BURNED_IN)
+def test_text_in_the_picture_is_refused_unless_the_caller_says_otherwise(elements, reason):
     ds = dataset(RAMP, **elements)
-    if said:
-        refused(saved(ds), said)
+    if reason:
+        refused(saved(ds), reason)
         refused(ds, r"blank=\[...\]")
     else:
         assert drawn(saved(ds)).shape == (2, 3)
@@ -554,12 +554,12 @@ def test_text_in_the_picture_is_refused_unless_the_caller_says_otherwise(element
 
 def all_bodies(box):
     """Every request as it came, with everything in base64 decoded as well."""
-    found = []
+    bodies = []
     for request in box.requests:
-        found += [request.body, request.query.encode(), str(request.headers).encode()]
+        bodies += [request.body, request.query.encode(), str(request.headers).encode()]
         texts = re.findall(rb"[A-Za-z0-9+/]{40,}", request.body)
-        found += [base64.b64decode(text + b"==") for text in texts]
-    return found
+        bodies += [base64.b64decode(text + b"==") for text in texts]
+    return bodies
 
 
 GIVEN = {
@@ -585,8 +585,8 @@ def test_what_names_the_patient_does_not_reach_the_service(form):
         risk.invoke({"symptoms": "a cough for weeks", "imaging_type": "chest CT"})
         analyze.invoke({"image": handle, "task": "describe"})
         bodies = all_bodies(box)
-        (sent,) = box.requests[0].json["images"]
-    assert base64.b64decode(sent).startswith(b"\x89PNG")
+        (image,) = box.requests[0].json["images"]
+    assert base64.b64decode(image).startswith(b"\x89PNG")
     assert sum(body.startswith(b"\x89PNG") for body in bodies) == 2
     assert not any(mark.encode() in body for body in bodies for mark in [*MARKS, "DICM"])
     assert store.get(handle).format == "PNG"
@@ -610,10 +610,10 @@ def test_a_store_takes_a_drawn_picture_and_says_so_where_it_gets_the_file(tmp_pa
 
 
 def test_an_error_of_a_patients_image_names_its_place_only(tmp_path):
-    with pytest.raises(ValueError, match=r"images\.1\n.*BurnedInAnnotation YES") as raised:
+    with pytest.raises(ValueError, match=r"images\.1\n.*BurnedInAnnotation YES") as caught:
         screen = dataset(WIDE, BurnedInAnnotation="YES")
         svc.PatientContext(images=[svc.DicomImage(dataset(WIDE)), svc.DicomImage(screen)])
-    assert not any(mark in str(raised.value) for mark in MARKS)
+    assert not any(mark in str(caught.value) for mark in MARKS)
     for source in (tmp_path / "ct.dcm", dataset(WIDE), saved(dataset(WIDE))):
         with pytest.raises(ValueError, match=r"images\.0\n.*gives DICOM as DicomImage"):
             svc.PatientContext(images=[source])
@@ -624,10 +624,10 @@ def test_a_model_cannot_hand_dicom_to_a_decoder(monkeypatch):
     text = base64.b64encode(saved(dataset(WIDE))).decode()
     args = {"symptoms": "a cough", "images": [text]}
     with Sandbox() as box, svc.SvcCancerRisk(**box.medical) as risk:
-        said = risk.invoke({"name": risk.name, "args": args, "id": "1", "type": "tool_call"})
+        message = risk.invoke({"name": risk.name, "args": args, "id": "1", "type": "tool_call"})
         assert box.requests == []
-    assert said.status == "error"
-    assert "PNG or JPEG" in said.content
+    assert message.status == "error"
+    assert "PNG or JPEG" in message.content
 
 
 def test_elements_that_name_a_patient_are_never_read(recwarn, caplog):
@@ -637,10 +637,12 @@ def test_elements_that_name_a_patient_are_never_read(recwarn, caplog):
     data = saved(ds).replace(b"19630616", b"no date!").replace(b"QUUXBERG", b"Quuxberg")
     assert drawn(data, burned_in="accept").shape == (80, 70)
     assert svc.PatientContext(images=[svc.DicomImage(data, burned_in="accept")]).imaging_type == "CT"  # fmt: skip
-    assert [str(one.message) for one in recwarn] == []
+    assert [str(warning.message) for warning in recwarn] == []
     assert "uuxberg" not in caplog.text
-    shown = "DicomImage(frame=None, window=None, blank=(), burned_in='refuse', longest_side=2048)"
-    assert json.dumps(repr(svc.DicomImage(data))) == f'"{shown}"'
+    expected = (
+        "DicomImage(frame=None, window=None, blank=(), burned_in='refuse', longest_side=2048)"
+    )
+    assert json.dumps(repr(svc.DicomImage(data))) == f'"{expected}"'
 
 
 # -- what kind of picture --------------------------------------------------------------------------
@@ -661,7 +663,7 @@ KINDS = [
 @pytest.mark.parametrize("form", ["dataset", "bytes"])
 def test_the_imaging_type_is_that_of_the_images(headers, kind, form):
     images = [dataset([[1, 2], [3, 4]], **header) for header in headers]
-    images = [svc.DicomImage(saved(one) if form == "bytes" else one) for one in images]
+    images = [svc.DicomImage(saved(source) if form == "bytes" else source) for source in images]
     assert svc.PatientContext(images=images).imaging_type == kind
     assert svc.PatientContext(images=images, imaging_type="x").imaging_type == "x"
 
@@ -696,12 +698,12 @@ ANOTHER = [
 @pytest.mark.parametrize(("expected", "elements", "reason"), ANOTHER)
 def test_an_image_of_somebody_else_is_refused(expected, elements, reason):
     data = saved(with_elements(dataset(WIDE), **elements))
-    with pytest.raises((svc.SvcRequestError, ValidationError), match=reason) as raised:
+    with pytest.raises((svc.SvcRequestError, ValidationError), match=reason) as caught:
         svc.DicomImage(data, expect_patient_id=expected)
-    captured = traceback.TracebackException.from_exception(raised.value, capture_locals=True)
+    captured = traceback.TracebackException.from_exception(caught.value, capture_locals=True)
     library = [str(frame.locals) for frame in captured.stack if frame.filename != __file__]
-    assert raised.value.__context__ is None
-    assert not [text for text in (str(raised.value), *library) if "88231" in text]
+    assert caught.value.__context__ is None
+    assert not [text for text in (str(caught.value), *library) if "88231" in text]
 
 
 def test_a_keyword_that_nobody_knows_is_refused():

@@ -48,15 +48,15 @@ SECRET = NAMES["family"]
 def test_the_report_says_what_was_done_and_no_value():
     report = read(WHOLE).fhir_report
     assert isinstance(report, svc.FhirReport)
-    by_field = {one.field: one for one in report.taken}
+    by_field = {item.field: item for item in report.taken}
     temperature = by_field["vital_signs.temperature"]
     assert (temperature.entry, temperature.code) == (12, "8310-5")
     assert (temperature.converted_from, temperature.unit) == ("[degF]", "Cel")
     assert by_field["lab_results.creatinine"].converted_from == "umol/L"
     assert by_field["vital_signs.heart_rate"].converted_from == ""
-    assert [one.entry for one in report.taken if one.field == "medical_history"] == [2, 3, 6]
+    assert [item.entry for item in report.taken if item.field == "medical_history"] == [2, 3, 6]
     assert report.not_read == {"Encounter": 1, "Claim": 2}
-    assert [(one.entry, one.resource) for one in report.left_out] == [
+    assert [(item.entry, item.resource) for item in report.left_out] == [
         (4, "Condition"), (5, "Condition"), (9, "MedicationRequest"),
     ]  # fmt: skip
     for view in (str(report), repr(report)):
@@ -105,22 +105,22 @@ def test_a_whole_bundle_becomes_a_record_in_which_nothing_identifies():
     ],
 )
 def test_ages(born, today, age):
-    made = bundle(first=patient(birthDate=born))
-    assert svc.PatientContext.from_fhir(made, today=today).age == age
+    source = bundle(first=patient(birthDate=born))
+    assert svc.PatientContext.from_fhir(source, today=today).age == age
 
 
 def test_the_age_of_today_is_the_default():
     born = datetime.now().astimezone().date()
-    made = bundle(first=patient(birthDate=f"{born.year - 40}-01-01"))
-    assert svc.PatientContext.from_fhir(made).age == 40
+    source = bundle(first=patient(birthDate=f"{born.year - 40}-01-01"))
+    assert svc.PatientContext.from_fhir(source).age == 40
 
 
 def test_a_bundle_without_a_patient():
-    made = bundle(condition(), pressure(120, 80))
-    del made["entry"][0]
-    del made["entry"][1]["resource"]["subject"]  # what names nobody is the patient's
+    source = bundle(condition(), pressure(120, 80))
+    del source["entry"][0]
+    del source["entry"][1]["resource"]["subject"]  # what names nobody is the patient's
     assert on_wire(read(patient())) == {"age": 61, "sex": "female"}
-    assert on_wire(read(made)) == {
+    assert on_wire(read(source)) == {
         "medicalHistory": ("Essential hypertension (disorder)",),
         "vitalSigns": {"systolic": 120, "diastolic": 80},
     }
@@ -151,17 +151,17 @@ STRANGERS = [
     ],
 )
 def test_what_is_another_patients_is_an_error(make, stranger):
-    made = bundle(make(subject={"reference": stranger}))
+    source = bundle(make(subject={"reference": stranger}))
     if stranger.startswith("https://b"):
-        made["entry"][0]["fullUrl"] = f"https://a.example/fhir/Patient/{ID}"
+        source["entry"][0]["fullUrl"] = f"https://a.example/fhir/Patient/{ID}"
     with pytest.raises(
         svc.SvcRequestError, match=r"entry\[1\].*(subject|patient) is another patient"
-    ) as raised:
-        svc.PatientContext.from_fhir(made, partial=True)
-    assert stranger not in str(raised.value)
+    ) as caught:
+        svc.PatientContext.from_fhir(source, partial=True)
+    assert stranger not in str(caught.value)
     if stranger.endswith(ID):
         return  # without a Patient nothing tells on which server the first one is
-    without = {**made, "entry": [{"resource": make()}, *made["entry"][1:]]}
+    without = {**source, "entry": [{"resource": make()}, *source["entry"][1:]]}
     with pytest.raises(svc.SvcRequestError, match="another patient"):
         svc.PatientContext.from_fhir(without)
 
@@ -173,10 +173,10 @@ SERVER = "https://a.example/fhir"
 @pytest.mark.parametrize("after", ["", "/_history/3"])
 def test_forms_of_a_reference_to_the_patient(before, after):
     reference = before + ID + (after if "Patient" in before else "")
-    made = bundle(condition(subject={"reference": reference}))
-    assert len(read(made).medical_history) == 1
-    made["entry"][0]["fullUrl"] = f"{SERVER}/Patient/{ID}"
-    assert len(read(made).medical_history) == 1
+    source = bundle(condition(subject={"reference": reference}))
+    assert len(read(source).medical_history) == 1
+    source["entry"][0]["fullUrl"] = f"{SERVER}/Patient/{ID}"
+    assert len(read(source).medical_history) == 1
 
 
 GROUP = {"resourceType": "Group", "type": "person", "actual": True}
@@ -207,10 +207,10 @@ ATC = "http://www.whocc.no/atc"
 
 def test_medications_by_reference():
     rxnorm = concept("1", "warfarin 5 MG", RXNORM)
-    held = {"resourceType": "Medication", "id": "m1", "code": rxnorm}
-    inside = {**held, "code": concept("2", "digoxin 0.125 MG", ATC)}
+    resource = {"resourceType": "Medication", "id": "m1", "code": rxnorm}
+    inside = {**resource, "code": concept("2", "digoxin 0.125 MG", ATC)}
     record = taken(
-        held,
+        resource,
         refers("urn:uuid:00000000-0000-4000-8000-000000000001"),
         refers("Medication/m1"),
         {**refers("#m1"), "contained": [inside]},
@@ -218,7 +218,7 @@ def test_medications_by_reference():
         refers("Medication/elsewhere"),
     )
     assert record.current_medications == ("warfarin 5 MG", "digoxin 0.125 MG", "aspirin 81 MG")
-    assert [one.entry for one in record.fhir_report.left_out] == [3, 6]
+    assert [line.entry for line in record.fhir_report.left_out] == [3, 6]
     bad = {**refers("#m1"), "contained": [{**inside, "code": {"text": 5}}]}
     assert refused(bad) == "code.text must be a text"
 
@@ -260,38 +260,38 @@ def test_words_of_a_terminology_go_first(code, text, typed):
 
 
 def readings(*resources, **options):
-    found = sent(*resources, **options)
-    return {**found.get("vitalSigns", {}), **found.get("labResults", {})}
+    values = sent(*resources, **options)
+    return {**values.get("vitalSigns", {}), **values.get("labResults", {})}
 
 
 @given(st.text() | st.text("mgdLU[]{}10*^/.-+%k"))
 def test_any_text_as_a_unit_is_read_or_refused(text):
     for unit in (text, f"mg/{text}"):
         record = taken(observation("2160-0", quantity(1, unit)))
-        said = "no unit|cannot be converted|FHIR R4|is not between"
-        assert record.lab_results or re.search(said, *reasons(record))
+        pattern = "no unit|cannot be converted|FHIR R4|is not between"
+        assert record.lab_results or re.search(pattern, *reasons(record))
 
 
 def test_numbers_in_the_right_unit_stay_as_they_are():
     creatinine = observation("2160-0", quantity(0.8999999, "mg/dL"))
-    found = readings(pressure(120, Decimal("80.0")), creatinine)
-    assert repr(found) == "{'systolic': 120, 'diastolic': 80.0, 'creatinine': 0.8999999}"
+    values = readings(pressure(120, Decimal("80.0")), creatinine)
+    assert repr(values) == "{'systolic': 120, 'diastolic': 80.0, 'creatinine': 0.8999999}"
 
 
 def test_the_unit_of_a_laboratory_result_can_be_chosen():
     troponin = observation("10839-9", quantity(0.04, "ng/mL"))
-    made = [troponin, observation("2160-0", quantity(1, "mg/dL"))]
-    record = taken(*made, units={"troponin": "ng/L", "creatinine": "umol/L"})
+    observations = [troponin, observation("2160-0", quantity(1, "mg/dL"))]
+    record = taken(*observations, units={"troponin": "ng/L", "creatinine": "umol/L"})
     assert on_wire(record)["labResults"] == {"troponin": 40, "creatinine": 88.4017}
-    assert {one.unit for one in record.fhir_report.taken if one.code} == {"ng/L", "umol/L"}
+    assert {line.unit for line in record.fhir_report.taken if line.code} == {"ng/L", "umol/L"}
     own = taken(observation("99999-9", quantity(5, "ng/L")), lab_codes={"99999-9": "troponin"})
     assert own.lab_results.troponin == 0.005
-    narrow = taken(*made, windows={"creatinine": timedelta(0), "lab_results": None})
+    narrow = taken(*observations, windows={"creatinine": timedelta(0), "lab_results": None})
     assert on_wire(narrow)["labResults"] == {"troponin": 0.04, "creatinine": 1}
 
 
 @pytest.mark.parametrize(
-    ("options", "said"),
+    ("options", "reason"),
     [
         (
             {"units": {"creatinine": "percents"}},
@@ -320,8 +320,8 @@ def test_the_unit_of_a_laboratory_result_can_be_chosen():
         ),
     ],
 )
-def test_options_are_checked(options, said):
-    with pytest.raises(svc.SvcRequestError, match=said):
+def test_options_are_checked(options, reason):
+    with pytest.raises(svc.SvcRequestError, match=reason):
         taken(**options)
 
 
@@ -444,21 +444,21 @@ def test_what_is_changed_below_is_read_whole():
 def test_a_bundle_changed_anywhere_is_read_or_refused_without_its_values(data):
     changed = copy.deepcopy(RICH)
     for path in data.draw(st.lists(st.sampled_from(PLACES), min_size=1, max_size=2)):
-        held = changed
+        container = changed
         try:
             for name in path[:-1]:
-                held = held[name]
-            held[path[-1]] = data.draw(JSON)
+                container = container[name]
+            container[path[-1]] = data.draw(JSON)
         except (LookupError, TypeError):  # the first change took the place of the second
             continue
     try:
         record = read(changed)
     except svc.SvcRequestError as error:
-        said = str(error)
+        message = str(error)
     else:
-        said = str(record.fhir_report)
+        message = str(record.fhir_report)
     for mark in ("Quuxberg", "Zebulonia", "MRN-88231", "1963"):
-        assert mark not in said
+        assert mark not in message
 
 
 # -- what is there and what is not -----------------------------------------------------------------
@@ -483,29 +483,29 @@ def test_observations_of_other_codes_are_counted_but_not_another_patients():
 
 
 def test_a_display_is_not_another_medication():
-    held = {"resourceType": "Medication", "code": concept("1", "warfarin 5 MG", ATC)}
+    resource = {"resourceType": "Medication", "code": concept("1", "warfarin 5 MG", ATC)}
     references = ({"display": "aspirin"}, {"reference": "Medication/None", "display": "digoxin"})
-    made = bundle(held, *(refers(**reference) for reference in references))
-    for entry in made["entry"]:
+    source = bundle(resource, *(refers(**reference) for reference in references))
+    for entry in source["entry"]:
         del entry["fullUrl"]
-    assert svc.PatientContext.from_fhir(made).current_medications == ("aspirin", "digoxin")
+    assert svc.PatientContext.from_fhir(source).current_medications == ("aspirin", "digoxin")
 
 
 def nested(depth):
-    held = {"url": "http://x.example", "valueString": "x"}
+    extension = {"url": "http://x.example", "valueString": "x"}
     for _ in range(depth):
-        held = {"url": "http://x.example", "extension": [held]}
-    return held
+        extension = {"url": "http://x.example", "extension": [extension]}
+    return extension
 
 
 @pytest.mark.parametrize("depth", [3, 2000])
 def test_depth_is_bounded(depth):
     assert svc.PatientContext.from_fhir(bundle(first=patient(name=[nested(depth)])))
-    made = condition(code={"text": "x", "extension": [nested(depth)]})
+    resource = condition(code={"text": "x", "extension": [nested(depth)]})
     if depth == 3:
-        assert taken(made).medical_history == ("x",)
+        assert taken(resource).medical_history == ("x",)
     else:
-        assert "nested" in refused(made)
+        assert "nested" in refused(resource)
 
 
 # -- one bad element --------------------------------------------------------------------------------
@@ -553,27 +553,27 @@ BAD = [
 ]
 
 
-@pytest.mark.parametrize(("bad", "said"), BAD)
-def test_one_bad_element_loses_itself_and_not_the_record(bad, said):
+@pytest.mark.parametrize(("bad", "expected"), BAD)
+def test_one_bad_element_loses_itself_and_not_the_record(bad, expected):
     good = [condition("1", "good"), observation("8867-4", quantity(88, "/min"))]
     first = bad if bad["resourceType"] == "Patient" else patient()
-    made = bundle(good[0], *([] if first is bad else [bad]), good[1], first=first)
-    record = read(made)
-    told = str(record.fhir_report)
-    assert not [mark for mark in (".6137", SECRET, "1963-13") if mark in told]
+    source = bundle(good[0], *([] if first is bad else [bad]), good[1], first=first)
+    record = read(source)
+    report = str(record.fhir_report)
+    assert not [mark for mark in (".6137", SECRET, "1963-13") if mark in report]
     assert record.medical_history == ("good",)
     assert record.vital_signs.heart_rate == 88
     assert record.vital_signs.systolic is None
-    assert {one.entry for one in record.fhir_report.left_out} == {0 if first is bad else 2}
-    said = said.rpartition(": ")[2].rpartition(".*")[2]
-    assert any(re.search(said, reason) for reason in reasons(record))
+    assert {line.entry for line in record.fhir_report.left_out} == {0 if first is bad else 2}
+    expected = expected.rpartition(": ")[2].rpartition(".*")[2]
+    assert any(re.search(expected, reason) for reason in reasons(record))
 
 
 def test_what_is_too_many_is_left_out():
-    made = [condition(display=f"c{n}") for n in range(230)]
-    record = taken(*made, medication())
+    conditions = [condition(display=f"c{n}") for n in range(230)]
+    record = taken(*conditions, medication())
     assert record.medical_history == tuple(f"c{n}" for n in range(200))
-    assert [one.entry for one in record.fhir_report.left_out] == list(range(201, 231))
+    assert [item.entry for item in record.fhir_report.left_out] == list(range(201, 231))
     entries = ", ".join(map(str, range(201, 231)))
     line = f"Condition: it takes at most 200 entries [entries {entries}]"
     assert line in str(record.fhir_report)

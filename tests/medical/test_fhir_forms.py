@@ -42,23 +42,23 @@ RESOURCES = [entry["resource"] for entry in WHOLE["entry"]]
 
 
 def searchset(*resources, **changes):
-    entries = [{"resource": one, "search": {"mode": "match"}} for one in resources]
+    entries = [{"resource": resource, "search": {"mode": "match"}} for resource in resources]
     return {"resourceType": "Bundle", "type": "searchset", "entry": entries, **changes}
 
 
 def batch(*bundles):
-    entries = [{"resource": one, "response": {"status": "200"}} for one in bundles]
+    entries = [{"resource": inner, "response": {"status": "200"}} for inner in bundles]
     return {"resourceType": "Bundle", "type": "batch-response", "entry": entries}
 
 
 def test_the_answers_to_a_batch_are_read():
     record = read(batch(searchset(*RESOURCES[:5]), searchset(*RESOURCES[5:])))
     assert on_wire(record) == EXPECTED
-    rates = [one for one in record.fhir_report.taken if one.code == "8867-4"]
+    rates = [line for line in record.fhir_report.taken if line.code == "8867-4"]
     assert rates[0].entry == "1.6"
     bad = {**condition(), "code": {"text": 5}}
-    (lost,) = read(batch(searchset(patient()), searchset(bad))).fhir_report.left_out
-    assert (lost.entry, lost.reason) == ("1.0", "code.text must be a text")
+    (line,) = read(batch(searchset(patient()), searchset(bad))).fhir_report.left_out
+    assert (line.entry, line.reason) == ("1.0", "code.text must be a text")
 
 
 PAGES = [
@@ -66,7 +66,7 @@ PAGES = [
     searchset(*RESOURCES[9:]),
 ]
 LINES = "\n".join(map(as_json, RESOURCES))
-KNOWN = [one for one in WHOLE["entry"] if one["resource"]["resourceType"] not in {"Claim", "Encounter"}]  # fmt: skip
+KNOWN = [item for item in WHOLE["entry"] if item["resource"]["resourceType"] not in {"Claim", "Encounter"}]  # fmt: skip
 FORMS = {
     "dict": lambda _: WHOLE,
     "text": lambda _: as_json(WHOLE),
@@ -77,7 +77,7 @@ FORMS = {
     ).model_dump_json(),
     "list": lambda _: RESOURCES,
     "pages": lambda _: PAGES,
-    "list of texts": lambda _: [as_json(one) for one in RESOURCES],
+    "list of texts": lambda _: [as_json(item) for item in RESOURCES],
     "lines": lambda _: LINES,
     "lines in bytes": lambda _: b"\xef\xbb\xbf" + LINES.encode(),
     "path": lambda at: written(at, as_json(WHOLE)),
@@ -128,7 +128,7 @@ NO_RECORD = [
     (Path(f"no/such/{SECRET}.json"), "cannot be read: No such file"),
     (as_json(patient()) + "\n{" + SECRET, "Line 2 of the record is not valid JSON"),
     (
-        functools.reduce(lambda made, _: batch(made), range(9), searchset(*RESOURCES)),
+        functools.reduce(lambda inner, _: batch(inner), range(9), searchset(*RESOURCES)),
         "nested more than",
     ),
     (bundle(condition(), patient(id=SECRET)), r"2 patients \(entries 0, 2\)"),
@@ -147,13 +147,13 @@ NO_RECORD = [
 ]
 
 
-@pytest.mark.parametrize(("given", "said"), NO_RECORD)
-def test_what_is_no_bundle_is_said_without_its_values(given, said):
-    with pytest.raises(svc.SvcRequestError, match=said) as raised:
-        svc.PatientContext.from_fhir(given, today=TODAY)
-    assert SECRET not in str(raised.value)
-    assert "1963-13" not in str(raised.value)
-    frames = traceback.TracebackException.from_exception(raised.value, capture_locals=True).stack
+@pytest.mark.parametrize(("source", "reason"), NO_RECORD)
+def test_what_is_no_bundle_is_said_without_its_values(source, reason):
+    with pytest.raises(svc.SvcRequestError, match=reason) as caught:
+        svc.PatientContext.from_fhir(source, today=TODAY)
+    assert SECRET not in str(caught.value)
+    assert "1963-13" not in str(caught.value)
+    frames = traceback.TracebackException.from_exception(caught.value, capture_locals=True).stack
     inside = [frame.locals for frame in frames if frame.filename != __file__]
     assert len(inside) == 1, "the frames of an error are those of its own function alone"
     assert not {"source", "patient", "options", "risk_factors", "images"} & inside[0].keys()
@@ -170,10 +170,10 @@ def test_a_text_is_no_list_and_no_switch(options):
 OTHER = "11111111-0000-4000-8000-000000000000"
 
 
-@pytest.mark.parametrize("wanted", [ID, f"Patient/{ID}", f"https://a.example/fhir/Patient/{ID}"])
-def test_one_patient_of_a_bulk_export(wanted):
+@pytest.mark.parametrize("name", [ID, f"Patient/{ID}", f"https://a.example/fhir/Patient/{ID}"])
+def test_one_patient_of_a_bulk_export(name):
     others = {"reference": f"Patient/{OTHER}"}
-    made = [
+    resources = [
         patient(id=OTHER, gender="male", birthDate="1990-01-01"),
         condition(display="X", subject=others),
         observation("8867-4", quantity(61, "/min"), subject=others),
@@ -181,9 +181,9 @@ def test_one_patient_of_a_bulk_export(wanted):
         condition(subject={"reference": f"Patient/{ID}"}),
         observation("8867-4", quantity(88, "/min"), subject={"reference": f"Patient/{ID}"}),
     ]
-    made.append(patient(id="11111111-0000-4000-8000-000000000001"))
-    lines = "\n".join(map(as_json, made))
-    record = read(lines, patient=wanted)
+    resources.append(patient(id="11111111-0000-4000-8000-000000000001"))
+    lines = "\n".join(map(as_json, resources))
+    record = read(lines, patient=name)
     assert on_wire(record) == {
         "age": 61,
         "sex": "female",
@@ -242,14 +242,14 @@ INCOMPLETE = [
 ]
 
 
-@pytest.mark.parametrize(("made", "said"), INCOMPLETE)
-def test_what_is_not_a_whole_record_is_taken_only_as_a_part(made, said):
-    with pytest.raises(svc.SvcRequestError, match=rf"{said}.*partial=True"):
-        read(made)
-    record = read(made, partial=True)
-    assert (on_wire(record) == {}) is said.startswith(EMPTY)
-    assert record.fhir_report.further_pages is (said == PAGE)
-    assert (PAGE in str(record.fhir_report)) is (said == PAGE)
+@pytest.mark.parametrize(("source", "reason"), INCOMPLETE)
+def test_what_is_not_a_whole_record_is_taken_only_as_a_part(source, reason):
+    with pytest.raises(svc.SvcRequestError, match=rf"{reason}.*partial=True"):
+        read(source)
+    record = read(source, partial=True)
+    assert (on_wire(record) == {}) is reason.startswith(EMPTY)
+    assert record.fhir_report.further_pages is (reason == PAGE)
+    assert (PAGE in str(record.fhir_report)) is (reason == PAGE)
 
 
 def test_a_warning_of_the_server_is_no_failure():
@@ -261,7 +261,7 @@ FOREIGN = "an element of FHIR STU3 or R5"
 
 
 @pytest.mark.parametrize(
-    ("made", "reason"),
+    ("resource", "reason"),
     [
         ({**condition(), "clinicalStatus": "active"}, "clinicalStatus is not what FHIR R4 allows"),
         ({**condition(), "assertedDate": "2020"}, FOREIGN),
@@ -300,10 +300,10 @@ FOREIGN = "an element of FHIR STU3 or R5"
         ),
     ],
 )
-def test_what_is_of_another_version_is_left_out(made, reason):
-    record = read([pressure(120, 80), made])
+def test_what_is_of_another_version_is_left_out(resource, reason):
+    record = read([pressure(120, 80), resource])
     assert on_wire(record) == {"vitalSigns": {"systolic": 120, "diastolic": 80}}
-    assert [reason in one for one in reasons(record)] == [True]
+    assert [reason in text for text in reasons(record)] == [True]
 
 
 def test_r4_is_not_taken_for_another_version():

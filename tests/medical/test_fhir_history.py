@@ -324,16 +324,16 @@ BECOMES = [
 ]
 
 
-@pytest.mark.parametrize(("made", "text"), BECOMES)
-def test_what_is_taken_in_words_and_what_is_left_out_with_a_line(made, text):
-    made = made if isinstance(made, list) else [made]
+@pytest.mark.parametrize(("resources", "text"), BECOMES)
+def test_what_is_taken_in_words_and_what_is_left_out_with_a_line(resources, text):
+    resources = resources if isinstance(resources, list) else [resources]
     for options in ({}, {"past_conditions": True}):
-        record = taken(*made, **options)
+        record = taken(*resources, **options)
         there = bool(text) and (bool(options) or "(past)" not in str(text))
-        found = (*record.medical_history, *record.current_medications, *record.risk_factors)
-        assert len(found) == there
-        assert found in {(), (text,)} or text is True
-        assert len(reasons(record)) == len(made) - there
+        texts = (*record.medical_history, *record.current_medications, *record.risk_factors)
+        assert len(texts) == there
+        assert texts in {(), (text,)} or text is True
+        assert len(reasons(record)) == len(resources) - there
 
 
 # -- allergies and procedures -----------------------------------------------------------------------
@@ -347,7 +347,9 @@ def test_allergies_come_first_in_the_history():
         "Essential hypertension (disorder)",
         "procedure: Appendectomy (2001)",
     )
-    of_history = [one.entry for one in record.fhir_report.taken if one.field == "medical_history"]
+    of_history = [
+        line.entry for line in record.fhir_report.taken if line.field == "medical_history"
+    ]
     assert of_history == [3, 4, 1, 2]
 
 
@@ -386,9 +388,9 @@ ANAPHYLAXIS = concept("39579001", "Anaphylaxis")
     ],
 )
 def test_an_allergy_tells_its_reaction_and_criticality(changes, expected, without_typed):
-    made = allergy("X", **changes)
-    assert taken(made).medical_history == (expected,)
-    record = taken(made, typed_texts="leave_out")
+    resource = allergy("X", **changes)
+    assert taken(resource).medical_history == (expected,)
+    record = taken(resource, typed_texts="leave_out")
     assert record.medical_history == (without_typed or expected,)
     counted = record.fhir_report.missing() == {"text": 1}
     assert counted is (without_typed is not None or "a" * 201 in str(changes))
@@ -441,27 +443,27 @@ def coded(display, text, system=SNOMED):
 def test_a_medicine_keeps_its_strength_and_dosage(code, dosage, expected, without_typed):
     elements = {"MedicationRequest": "dosageInstruction", "MedicationStatement": "dosage"}
     for kind, element in elements.items():
-        made = medication(kind, medicationCodeableConcept=code, **{element: dosage})
-        record = taken(made)
+        resource = medication(kind, medicationCodeableConcept=code, **{element: dosage})
+        record = taken(resource)
         assert record.current_medications == (expected,)
         untold = dosage is not None and "text" not in dosage[0]
         assert (record.fhir_report.missing().get("dosage") == 1) is untold
-        left = taken(made, typed_texts="leave_out")
-        assert left.current_medications == ((without_typed,) if without_typed else ())
+        untyped = taken(resource, typed_texts="leave_out")
+        assert untyped.current_medications == ((without_typed,) if without_typed else ())
 
 
 def test_a_medication_resource_tells_its_strength():
     strength = {"numerator": quantity(500, "mg"), "denominator": {"value": 1, "unit": "tablet"}}
-    held = {
+    resource = {
         "resourceType": "Medication",
         "id": "m",
         "code": concept("1", "Metformin"),
         "ingredient": [{"itemCodeableConcept": {"text": "metformin"}, "strength": strength}],
     }
     request = refers("Medication/m")
-    two = {**held, "ingredient": held["ingredient"] * 2}
+    two = {**resource, "ingredient": resource["ingredient"] * 2}
     contents = "; contains metformin 500 mg / 1 tablet"
-    assert taken(held, request).current_medications == (f"Metformin{contents}",)
+    assert taken(resource, request).current_medications == (f"Metformin{contents}",)
     assert taken(two, request).current_medications == (f"Metformin{contents}{contents}",)
 
 
@@ -492,20 +494,20 @@ def test_habits_are_risk_factors_however_old():
 
 
 def test_the_body():
-    made = [
+    observations = [
         observation("8302-2", quantity(68, "[in_i]"), at="2025-05-01"),
         observation("29463-7", quantity(180, "lbs"), at="2025-05-01"),
         observation("39156-5", quantity(27.4, "kg/m2"), at="2025-05-01"),
         observation("8867-4", quantity(88, "/min")),
     ]
-    found = sent(*made)
+    values = sent(*observations)
     body = {"height": 172.72, "weight": 81.6466, "bmi": 27.4}
-    assert found["vitalSigns"] == {"heartRate": 88, **body}
-    assert found["riskFactors"] == ("body mass index 27.4 kg/m2",)
-    assert found["medicalHistory"] == ("observation: weight 81.6466 kg (as of 45 days ago)",)
+    assert values["vitalSigns"] == {"heartRate": 88, **body}
+    assert values["riskFactors"] == ("body mass index 27.4 kg/m2",)
+    assert values["medicalHistory"] == ("observation: weight 81.6466 kg (as of 45 days ago)",)
     old = taken(observation("39156-5", quantity(27.4, "kg/m2"), at="2020"))
     assert (old.vital_signs, old.risk_factors) == (None, ())
-    assert taken(*made, **ANY_AGE).vital_signs == taken(*made).vital_signs
+    assert taken(*observations, **ANY_AGE).vital_signs == taken(*observations).vital_signs
 
 
 # -- sex, and what is left out ----------------------------------------------------------------------
@@ -541,10 +543,10 @@ SEXES = [
 
 @pytest.mark.parametrize(("extensions", "gender", "sex"), SEXES)
 def test_sex_at_birth_goes_before_administrative_gender(extensions, gender, sex):
-    made = patient(extension=extensions or [], gender=gender)
-    record = svc.PatientContext.from_fhir(bundle(first=made), today=TODAY)
+    person = patient(extension=extensions or [], gender=gender)
+    record = svc.PatientContext.from_fhir(bundle(first=person), today=TODAY)
     assert record.sex == sex
-    noted = [one.note for one in record.fhir_report.taken if one.field == "sex"]
+    noted = [line.note for line in record.fhir_report.taken if line.field == "sex"]
     assert ["US Core" in note for note in noted] == [bool(extensions) and sex == "male"] * bool(sex)
 
 
@@ -568,6 +570,6 @@ def test_what_was_typed_is_marked_or_left_out(text, make):
     for option in ("take", "leave_out"):
         record = taken(make(f"a {text}"), typed_texts=option)
         values = (*record.medical_history, *record.current_medications, *record.risk_factors)
-        notes = [one.note for one in record.fhir_report.taken if one.field not in {"age", "sex"}]
+        notes = [line.note for line in record.fhir_report.taken if line.field not in {"age", "sex"}]
         assert notes == ["typed"] * len(values)
         assert option == "take" or not values

@@ -66,15 +66,15 @@ class Stub(RawServer):
         self.record, self.link, self.url = record, link, f"{self.url}/fhir"
 
     def answer(self, connection):
-        asked = self.requests[-1].decode()
-        known = f"Bearer {TOKEN}\r\n" in asked
-        at = re.search(r"_at=(\d+)", asked)
+        request = self.requests[-1].decode()
+        known = f"Bearer {TOKEN}\r\n" in request
+        at = re.search(r"_at=(\d+)", request)
         answer = self.bundle(int(at[1]) if at else 0) if known else FAILED
         status = "200 OK" if known else "401 Unauthorized"
         connection.sendall(response(json.dumps(answer, default=float).encode(), status=status))
 
     def bundle(self, at):
-        entries = [{"resource": one} for one in self.record[at : at + 2]]
+        entries = [{"resource": resource} for resource in self.record[at : at + 2]]
         following = [{"relation": "next", "url": self.link.format(at + 2)}]
         links = [{"relation": "self", "url": self.url}, *following * (at + 2 < len(self.record))]
         return {"resourceType": "Bundle", "type": "searchset", "link": links, "entry": entries}
@@ -111,10 +111,10 @@ def sekmet(tmp_path_factory):
                             break
                     assert process.poll() is None, (home / "log").read_text()
                     time.sleep(0.1)
-                for one in RECORD:
-                    held = json.loads(json.dumps(one, default=float))
+                for resource in RECORD:
+                    body = json.loads(json.dumps(resource, default=float))
                     client.put(
-                        f"{url}/{one['resourceType']}/{one['id']}", json=held
+                        f"{url}/{resource['resourceType']}/{resource['id']}", json=body
                     ).raise_for_status()
             yield url
         finally:
@@ -132,7 +132,7 @@ def is_whole(patient):
 def test_a_record_of_many_pages_is_whole(read_record):
     with Stub() as stub:
         assert is_whole(read_record(stub.url, "pat-1", TOKEN, today=TODAY))
-        assert [f"Bearer {TOKEN}".encode() in one for one in stub.requests] == [True] * 4
+        assert [f"Bearer {TOKEN}".encode() in request for request in stub.requests] == [True] * 4
     twice = [PERSON, RECORD[1], PERSON, *RECORD[1:]]
     with Stub(twice) as stub:
         assert is_whole(read_record(stub.url, "pat-1", TOKEN, today=TODAY))

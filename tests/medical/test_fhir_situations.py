@@ -83,8 +83,8 @@ def test_a_component_that_names_another_vessel_too_is_no_blood_pressure_in_any_p
 @pytest.mark.parametrize("code", ["85354-9", "85353-1", "55284-4"])
 def test_a_pressure_of_a_known_panel_is_the_patients(code):
     systolic, diastolic = component(150, "mm[Hg]", "8480-6"), component(95, "mm[Hg]", "8462-4")
-    found = {"systolic": 150, "diastolic": 95}
-    assert sent(panel(code, systolic, diastolic))["vitalSigns"] == found
+    expected = {"systolic": 150, "diastolic": 95}
+    assert sent(panel(code, systolic, diastolic))["vitalSigns"] == expected
 
 
 def test_a_pulse_of_a_cuff_is_the_patients_and_a_mean_pressure_beside_it_gets_a_line():
@@ -148,11 +148,11 @@ DEGRADED = {
 
 def test_an_allergy_whose_coding_was_lost_keeps_its_substance():
     code = "Transfer-degraded drug allergy [SNOMED CT 196461000000101]"
-    made = allergy(code=DEGRADED)
-    assert taken(made).medical_history == (
+    resource = allergy(code=DEGRADED)
+    assert taken(resource).medical_history == (
         f"allergy: {code}; as written: Amoxicillin 250mg capsules",
     )
-    without = taken(made, typed_texts="leave_out")
+    without = taken(resource, typed_texts="leave_out")
     assert without.medical_history == (f"allergy: {code}",)
     assert without.fhir_report.missing() == {"text": 1}
 
@@ -162,9 +162,9 @@ def test_an_allergy_to_nothing_named_has_the_substance_of_its_reaction():
         "substance": concept("372687004", "Amoxicillin"),
         "manifestation": [concept("39579001", "Anaphylaxis")],
     }
-    made = allergy("Allergy", reaction=[reaction])
+    resource = allergy("Allergy", reaction=[reaction])
     expected = "allergy: Allergy; substance: Amoxicillin; reaction: Anaphylaxis"
-    assert taken(made).medical_history == (expected,)
+    assert taken(resource).medical_history == (expected,)
 
 
 def test_a_tolerated_food_stays_beside_the_one_that_is_not():
@@ -174,19 +174,21 @@ def test_a_tolerated_food_stays_beside_the_one_that_is_not():
 
 
 def test_a_cancer_keeps_its_site_severity_and_stage():
-    made = condition(
+    resource = condition(
         display="Malignant neoplasm of colon",
         bodySite=[concept("10200004", "Liver")],
         severity=concept("24484000", "Severe"),
         stage=[{"summary": concept("2640006", "Stage IV"), "type": {"text": "not sent"}}],
     )
     expected = "Malignant neoplasm of colon; site: Liver; severity: Severe; stage: Stage IV"
-    assert taken(made).medical_history == (expected,)
+    assert taken(resource).medical_history == (expected,)
 
 
 def test_an_amputation_keeps_its_side():
-    made = procedure("Amputation", bodySite=[concept("32153003", "Left lower limb")])
-    assert taken(made).medical_history == ("procedure: Amputation (2001); site: Left lower limb",)
+    resource = procedure("Amputation", bodySite=[concept("32153003", "Left lower limb")])
+    assert taken(resource).medical_history == (
+        "procedure: Amputation (2001); site: Left lower limb",
+    )
 
 
 def test_two_terminologies_that_differ_are_both_told():
@@ -206,11 +208,11 @@ EXPOSURE = "http://hl7.org/fhir/StructureDefinition/allergyintolerance-substance
 
 
 def certain(code):
-    made = condition(
+    resource = condition(
         code=concept("I21.9", "Infarction", "http://fhir.de/CodeSystem/bfarm/icd-10-gm")
     )
-    made["code"]["coding"][0]["extension"] = [{"url": CERTAINTY, "valueCoding": {"code": code}}]
-    return made
+    resource["code"]["coding"][0]["extension"] = [{"url": CERTAINTY, "valueCoding": {"code": code}}]
+    return resource
 
 
 @pytest.mark.parametrize(
@@ -256,13 +258,13 @@ def test_a_substance_without_a_known_risk_is_no_allergy():
 
 
 def test_extensions_that_nobody_knows_are_named_and_no_value_of_them():
-    made = condition(
+    resource = condition(
         extension=[
             {"url": "http://x.example/StructureDefinition/negated", "valueString": "Quuxberg482"}
         ]
     )
-    made["_recordedDate"] = {"extension": [{"url": "Quuxberg482"}]}
-    record = taken(made)
+    resource["_recordedDate"] = {"extension": [{"url": "Quuxberg482"}]}
+    record = taken(resource)
     expected = {"an extension is not read: negated", "an extension is not read: one without a name"}
     assert set(reasons(record)) == expected
     assert "Quuxberg482" not in str(record.fhir_report)
@@ -276,7 +278,7 @@ def test_a_status_that_is_only_a_text_is_unconfirmed(element):
 
 
 @pytest.mark.parametrize(
-    ("made", "text"),
+    ("resource", "text"),
     [
         (
             says("82810-3", valueString="pregnant, 20 weeks"),
@@ -292,9 +294,9 @@ def test_a_status_that_is_only_a_text_is_unconfirmed(element):
         ),
     ],
 )
-def test_a_pregnancy_that_was_only_typed_reaches_the_record(made, text):
-    assert taken(made).medical_history == (text,)
-    without = taken(made, typed_texts="leave_out")
+def test_a_pregnancy_that_was_only_typed_reaches_the_record(resource, text):
+    assert taken(resource).medical_history == (text,)
+    without = taken(resource, typed_texts="leave_out")
     assert without.medical_history == ()
     assert without.fhir_report.missing() == {"Observation": 1}
 
@@ -325,16 +327,16 @@ def test_a_creatinine_of_nobody_is_not_given_to_one_of_two_patients():
 def test_the_same_id_on_two_laboratories_servers_is_nobody():
     hosts = ("https://lab.example/fhir", "https://other.example")
     about = [{"reference": f"{host}/Patient/{ID}"} for host in hosts]
-    made = [
+    resources = [
         patient(),
         observation("2160-0", quantity(9.9, "mg/dL"), subject=about[0]),
         condition(subject=about[1]),
         condition(display="Own", subject={"reference": f"Patient/{ID}"}),
     ]
-    record = svc.PatientContext.from_fhir(made, today=TODAY)
+    record = svc.PatientContext.from_fhir(resources, today=TODAY)
     assert on_wire(record) == {"age": 61, "sex": "female", "medicalHistory": ("Own",)}
     assert record.fhir_report.missing() == {"Observation": 1, "Condition": 1}
-    one_server = svc.PatientContext.from_fhir(made[:2], today=TODAY)
+    one_server = svc.PatientContext.from_fhir(resources[:2], today=TODAY)
     assert one_server.lab_results.creatinine == 9.9
 
 
@@ -342,7 +344,7 @@ def test_the_same_id_on_two_laboratories_servers_is_nobody():
 
 
 @pytest.mark.parametrize(
-    ("made", "counts"),
+    ("resource", "counts"),
     [
         (condition(clinical="resolved"), {"Condition": 1}),
         (medication(doNotPerform=True), {"MedicationRequest": 1}),
@@ -362,8 +364,8 @@ def test_the_same_id_on_two_laboratories_servers_is_nobody():
         ),
         (procedure(status="in-progress"), {"Procedure": 1}),
         *(
-            (made, {})
-            for made in (
+            (resource, {})
+            for resource in (
                 condition(verified="refuted"),
                 condition(verified="entered-in-error"),
                 medication(status="entered-in-error"),
@@ -373,8 +375,8 @@ def test_the_same_id_on_two_laboratories_servers_is_nobody():
         ),
     ],
 )
-def test_only_what_is_false_is_left_out_without_being_counted(made, counts):
-    record = taken(made)
+def test_only_what_is_false_is_left_out_without_being_counted(resource, counts):
+    record = taken(resource)
     assert on_wire(record) == on_wire(taken())
     assert record.fhir_report.missing() == counts
     assert len(reasons(record)) == 1
@@ -404,12 +406,12 @@ def test_a_bedside_result_reaches_the_record_without_an_option(code, value, unit
 
 
 def test_codes_that_are_not_read_are_counted_by_name():
-    made = [observation("1798-8", quantity(80, "U/L"))] * 2
-    made += [
+    observations = [observation("1798-8", quantity(80, "U/L"))] * 2
+    observations += [
         observation("1", quantity(1, "1")),
         {**observation("1"), "code": concept("27113001", "Body weight")},
     ]
-    record = taken(*made, {"resourceType": "Immunization"})
+    record = taken(*observations, {"resourceType": "Immunization"})
     assert record.fhir_report.not_read == {
         "Observation 1798-8": 2,
         "Observation": 1,
@@ -452,9 +454,9 @@ RESTRICTED = [
 ]
 
 
-@pytest.mark.parametrize(("source", "said"), RESTRICTED)
-def test_a_record_that_is_restricted_as_a_whole_is_not_read(source, said):
-    with pytest.raises(svc.SvcRequestError, match=f"{said}.*restricted=True"):
+@pytest.mark.parametrize(("source", "reason"), RESTRICTED)
+def test_a_record_that_is_restricted_as_a_whole_is_not_read(source, reason):
+    with pytest.raises(svc.SvcRequestError, match=f"{reason}.*restricted=True"):
         svc.PatientContext.from_fhir(source, today=TODAY)
     record = svc.PatientContext.from_fhir(source, today=TODAY, restricted=True)
     assert "HIV infection" in record.medical_history
@@ -499,8 +501,8 @@ def test_a_window_of_six_hours_is_one_of_hours_across_midnight(hours, there):
     just_after_midnight = datetime(2025, 6, 15, 0, 30, tzinfo=timezone.utc)
     at = (just_after_midnight - timedelta(hours=hours)).isoformat()
     width = {"troponin": timedelta(hours=6)}
-    made = observation("10839-9", quantity(0.04, "ng/mL"), at=at)
-    record = read(made, now=just_after_midnight, windows=width)
+    resource = observation("10839-9", quantity(0.04, "ng/mL"), at=at)
+    record = read(resource, now=just_after_midnight, windows=width)
     assert (record.lab_results is not None) is there
 
 
@@ -537,11 +539,11 @@ DOUBTED = [
 ]
 
 
-@pytest.mark.parametrize(("fields", "said"), DOUBTED)
-def test_a_reading_that_nobody_has_is_refused_with_its_probable_unit(fields, said):
-    with pytest.raises(ValidationError) as raised:
+@pytest.mark.parametrize(("fields", "reason"), DOUBTED)
+def test_a_reading_that_nobody_has_is_refused_with_its_probable_unit(fields, reason):
+    with pytest.raises(ValidationError) as caught:
         svc.PatientContext(**fields)
-    assert said in str(raised.value)
+    assert reason in str(caught.value)
 
 
 @pytest.mark.parametrize(
@@ -577,18 +579,18 @@ def test_an_allergy_that_was_only_typed_may_say_that_there_is_none(text):
     "system", [SNOMED, "http://hl7.org/fhir/uv/ips/CodeSystem/absent-unknown-uv-ips"]
 )
 def test_no_known_allergies_as_a_code_is_no_allergy(system):
-    made = allergy(code=concept("716186003", "Keine bekannte Allergie", system))
-    assert taken(made).medical_history == ()
+    resource = allergy(code=concept("716186003", "Keine bekannte Allergie", system))
+    assert taken(resource).medical_history == ()
 
 
 # -- the dead, and what a house never sends ---------------------------------------------------------
 
 
 def test_the_record_of_somebody_who_has_died_at_an_unknown_time_is_read_as_of_a_day_that_is_named():
-    made = bundle(condition(), first=patient(deceasedBoolean=True))
+    source = bundle(condition(), first=patient(deceasedBoolean=True))
     with pytest.raises(svc.SvcRequestError, match=r"has died \(deceasedBoolean\).*today= or now="):
-        svc.PatientContext.from_fhir(made)
-    record = svc.PatientContext.from_fhir(made, today=TODAY)
+        svc.PatientContext.from_fhir(source)
+    record = svc.PatientContext.from_fhir(source, today=TODAY)
     assert record.medical_history
     assert record.fhir_report.missing() == {"date of death": 1}
     alive = patient(deceasedBoolean=False)
@@ -610,9 +612,9 @@ def test_what_a_house_never_sends_is_left_out_with_a_line(rule):
 
 
 def test_a_category_and_a_medicine_elsewhere_are_left_out_as_well():
-    held = {"resourceType": "Medication", "id": "m", "code": concept("1", "zidovudine")}
+    resource = {"resourceType": "Medication", "id": "m", "code": concept("1", "zidovudine")}
     request = refers("Medication/m")
-    record = taken(held, request, smoking("449868002"), leave_out=["1", "vital-signs"])
+    record = taken(resource, request, smoking("449868002"), leave_out=["1", "vital-signs"])
     assert on_wire(record) == on_wire(taken())
     assert record.fhir_report.missing() == {"MedicationRequest": 1, "Observation": 1}
 

@@ -61,7 +61,7 @@ HEMOLYSED = concept(
 
 
 @pytest.mark.parametrize(
-    ("made", "reason"),
+    ("resource", "reason"),
     [
         (newer(valueString="<0.01"), "it is not a number with a unit (valueString)"),
         (
@@ -92,17 +92,17 @@ HEMOLYSED = concept(
         ),
     ],
 )
-def test_whatever_the_newest_is_no_older_number_takes_its_place(made, reason):
-    for order in ((OLD, made), (made, OLD)):
+def test_whatever_the_newest_is_no_older_number_takes_its_place(resource, reason):
+    for order in ((OLD, resource), (resource, OLD)):
         record = taken(*order, lab_codes="common")
         assert record.lab_results is None
-        told = {one.entry: one.reason for one in record.fhir_report.left_out}
-        assert reason in told[order.index(made) + 1]
-        assert told[order.index(OLD) + 1] == "there is a newer one"
+        reasons_by_entry = {line.entry: line.reason for line in record.fhir_report.left_out}
+        assert reason in reasons_by_entry[order.index(resource) + 1]
+        assert reasons_by_entry[order.index(OLD) + 1] == "there is a newer one"
 
 
 @pytest.mark.parametrize(
-    "made",
+    "resource",
     [
         newer(SEVEN, status="entered-in-error"),
         newer(status="registered"),
@@ -112,10 +112,10 @@ def test_whatever_the_newest_is_no_older_number_takes_its_place(made, reason):
         newer(SEVEN) | {"effectiveDateTime": "2025-07-01 10:00"},
     ],
 )
-def test_what_never_was_or_is_not_yet_decides_nothing(made):
-    record = taken(OLD, made, lab_codes="common")
-    assert sent(OLD, made, lab_codes="common")["labResults"] == {"potassium": 4.1}
-    assert [one.entry for one in record.fhir_report.left_out] == [2]
+def test_what_never_was_or_is_not_yet_decides_nothing(resource):
+    record = taken(OLD, resource, lab_codes="common")
+    assert sent(OLD, resource, lab_codes="common")["labResults"] == {"potassium": 4.1}
+    assert [line.entry for line in record.fhir_report.left_out] == [2]
 
 
 def test_the_newest_component_decides_as_well():
@@ -192,20 +192,20 @@ def test_which_of_two_is_the_newest(first, second, expected):
     ],
 )
 def test_a_number_that_no_patient_has_is_left_out_by_name(code, value, unit, there):
-    made = observation(code, quantity(value, unit))
-    record = taken(made, lab_codes="common")
+    resource = observation(code, quantity(value, unit))
+    record = taken(resource, lab_codes="common")
     assert bool(record.vital_signs or record.lab_results) is there
-    assert ["LOINC " + code in one and str(value) not in one for one in reasons(record)] == [
-        True
-    ] * (not there)
+    assert [
+        "LOINC " + code in reason and str(value) not in reason for reason in reasons(record)
+    ] == [True] * (not there)
     if not there:
-        assert code in refused(made, lab_codes="common")
+        assert code in refused(resource, lab_codes="common")
 
 
 def test_bounds_hold_in_whatever_unit_is_sent():
-    made = observation("2160-0", quantity(8000, "umol/L"))  # 90 mg/dL
+    resource = observation("2160-0", quantity(8000, "umol/L"))  # 90 mg/dL
     for units in ({}, {"creatinine": "umol/L"}):
-        assert "between 0.01 and 75 mg/dL" in reasons(taken(made, units=units))[0]
+        assert "between 0.01 and 75 mg/dL" in reasons(taken(resource, units=units))[0]
 
 
 @pytest.mark.parametrize(
@@ -248,9 +248,9 @@ def test_bounds_hold_in_whatever_unit_is_sent():
 )
 def test_numbers_without_a_unit_of_ucum_are_read_where_they_are_plain(code, value, name, expected):
     record = taken(observation(code, value), lab_codes="common")
-    found = record.lab_results.model_extra or {} if record.lab_results else {}
-    found |= {"creatinine": record.lab_results.creatinine} if name == "creatinine" else {}
-    assert found == ({name: expected} if name else {})
+    numbers = record.lab_results.model_extra or {} if record.lab_results else {}
+    numbers |= {"creatinine": record.lab_results.creatinine} if name == "creatinine" else {}
+    assert numbers == ({name: expected} if name else {})
     assert len(reasons(record)) == (name is None)
 
 
@@ -277,29 +277,29 @@ def test_numbers_without_a_unit_of_ucum_are_read_where_they_are_plain(code, valu
 )
 def test_each_reading_has_a_window_of_its_own(code, unit, value, days):
     for old, there in ((days, True), (days + 1, False)):
-        made = observation(
+        resource = observation(
             code, quantity(value, unit), at=str(TODAY - timedelta(days=old)), issued=None
         )
-        record = taken(made, lab_codes="common")
+        record = taken(resource, lab_codes="common")
         assert bool(record.vital_signs or record.lab_results) is there
         assert len(record.fhir_report.left_out) == (not there)
     name = record.fhir_report.left_out[0].reason
     assert name == f"older than its window of {f'{days} days' if days > 1 else '24 hours'}"
     group = {"vital_signs": timedelta(days + 1), "lab_results": timedelta(days + 1)}
-    assert taken(made, lab_codes="common", windows=group).fhir_report.left_out == ()
+    assert taken(resource, lab_codes="common", windows=group).fhir_report.left_out == ()
 
 
 def test_without_windows_any_age_is_taken_but_nothing_of_the_future():
-    made = [rate("1999"), creatinine(None), breaths("2025-09-01")]
-    assert "it does not say when it was made" in reasons(taken(*made))
-    assert sent(*made, **ANY_AGE) == {
+    resources = [rate("1999"), creatinine(None), breaths("2025-09-01")]
+    assert "it does not say when it was made" in reasons(taken(*resources))
+    assert sent(*resources, **ANY_AGE) == {
         "age": 61, "sex": "female", "vitalSigns": {"heartRate": 88}, "labResults": {"creatinine": 1.1},
     }  # fmt: skip
 
 
 def test_the_report_says_how_old_each_reading_is():
     record = taken(rate("2025-06-14T20:00:00Z"), creatinine("2025-05-16"), breaths("2011-04-08"))
-    days = {one.field: one.days for one in record.fhir_report.taken}
+    days = {line.field: line.days for line in record.fhir_report.taken}
     assert days["vital_signs.heart_rate"] == 1
     assert days["lab_results.creatinine"] == 30
     assert days["age"] is None
@@ -312,14 +312,14 @@ def test_the_report_says_how_old_each_reading_is():
 
 
 def test_troponin_assays_are_not_one():
-    made = [
+    resources = [
         observation("6598-7", quantity(0.03, "ng/mL"), at="2025-06-14"),
         observation("89579-7", quantity(12, "ng/L"), at="2025-06-15"),
         observation("67151-1", quantity(22, "ng/L"), at="2025-06-15"),
         observation("10839-9", quantity(0.02, "ng/mL"), at="2025-06-15"),
     ]
-    found = {"troponinT": 0.03, "hsTroponinI": 12, "hsTroponinT": 22, "troponin": 0.02}
-    assert sent(*made)["labResults"] == found
+    expected = {"troponinT": 0.03, "hsTroponinI": 12, "hsTroponinT": 22, "troponin": 0.02}
+    assert sent(*resources)["labResults"] == expected
 
 
 def test_a_medication_that_is_none_is_left_out():
@@ -378,10 +378,10 @@ BEGUN = [
 )
 def test_nothing_of_after_the_day_of_the_record_is_taken(make, element, at, there):
     value = {"start": at} if element.endswith("Period") else at
-    made = make(**{element: value})
-    if made["resourceType"] == "AllergyIntolerance":
-        del made["status"]
-    record = taken({k: v for k, v in made.items() if v is not None})
+    resource = make(**{element: value})
+    if resource["resourceType"] == "AllergyIntolerance":
+        del resource["status"]
+    record = taken({k: v for k, v in resource.items() if v is not None})
     assert bool(record.medical_history or record.current_medications) is there
     assert len(reasons(record)) == (not there)
 
@@ -393,8 +393,8 @@ DEAD = {"deceasedDateTime": "2024-03-01T10:00:00Z"}
 
 @pytest.mark.parametrize("day", [date(2024, 3, 1), date(2024, 2, 29)])
 def test_the_record_of_a_day_before_a_death_is_read(day):
-    made = bundle(rate("2024-02-29T12:00:00Z"), rate("2024-05-01"), first=patient(**DEAD))
-    record = svc.PatientContext.from_fhir(made, today=day)
+    source = bundle(rate("2024-02-29T12:00:00Z"), rate("2024-05-01"), first=patient(**DEAD))
+    record = svc.PatientContext.from_fhir(source, today=day)
     assert (record.age, record.vital_signs.heart_rate) == (60, 88)
     assert reasons(record) == ["it was made after the day of the record"]
 
@@ -420,17 +420,17 @@ def labelled(code):
     ],
 )
 def test_restricted_resources_are_left_out(code, there):
-    made = condition("86406008", "HIV infection", meta=labelled(code))
-    record = taken(made, condition())
+    resource = condition("86406008", "HIV infection", meta=labelled(code))
+    record = taken(resource, condition())
     assert ("HIV infection" in record.medical_history) is there
     assert [("restricted" in reason) for reason in reasons(record)] == ([] if there else [True])
-    assert "HIV infection" in taken(made, restricted=True).medical_history
+    assert "HIV infection" in taken(resource, restricted=True).medical_history
 
 
 def test_an_entry_that_is_to_be_deleted_is_left_out():
-    made = bundle(condition(), condition(display="X"))
-    made["entry"][1]["request"] = {"method": "DELETE", "url": "Condition/1"}
-    record = svc.PatientContext.from_fhir(made, today=TODAY)
+    source = bundle(condition(), condition(display="X"))
+    source["entry"][1]["request"] = {"method": "DELETE", "url": "Condition/1"}
+    record = svc.PatientContext.from_fhir(source, today=TODAY)
     assert record.medical_history == ("X",)
     assert "delete" in reasons(record)[0]
 

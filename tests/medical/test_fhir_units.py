@@ -25,8 +25,8 @@ pytest.importorskip("fhir.resources", reason="the extra fhir is not installed")
 
 def lab(code, value, unit, **options):
     options.setdefault("lab_codes", "common")
-    (found,) = sent(observation(code, quantity(value, unit)), **options)["labResults"].values()
-    return found
+    (number,) = sent(observation(code, quantity(value, unit)), **options)["labResults"].values()
+    return number
 
 
 # (code, conventional unit, SI unit, published factor from the first to the second)
@@ -69,8 +69,8 @@ PUBLISHED = [
 def plausible(code, unit):
     """A value in a unit that a patient may have, and the name of the result."""
     for value in (8, 80, 800, 0.8):
-        found = sent(observation(code, quantity(value, unit)), lab_codes="common")
-        for name in found.get("labResults", ()):
+        values = sent(observation(code, quantity(value, unit)), lab_codes="common")
+        for name in values.get("labResults", ()):
             return value, name
     raise AssertionError(code)
 
@@ -167,12 +167,12 @@ CONVERTED = [
 
 @pytest.mark.parametrize(("unit", "to", "expected"), CONVERTED)
 def test_a_unit_is_converted_or_what_cannot_be_told_is_refused(unit, to, expected):
-    made = observation("99998-1", quantity(7, unit))
+    resource = observation("99998-1", quantity(7, unit))
     options = {"lab_codes": {"99998-1": "it"}, "units": {"it": to}}
     if expected is None:
-        assert "cannot be converted to" in refused(made, **options)
+        assert "cannot be converted to" in refused(resource, **options)
     else:
-        assert sent(made, **options)["labResults"] == {"it": expected}
+        assert sent(resource, **options)["labResults"] == {"it": expected}
 
 
 SPELLINGS = [
@@ -222,13 +222,13 @@ SPELLINGS = [
 @pytest.mark.parametrize(("code", "unit", "expected"), SPELLINGS)
 def test_units_as_laboratories_print_them(code, unit, expected):
     if expected is None:
-        made = observation(code, quantity(Decimal("7.2"), unit))
-        assert "cannot be converted" in refused(made, lab_codes="common")
+        resource = observation(code, quantity(Decimal("7.2"), unit))
+        assert "cannot be converted" in refused(resource, lab_codes="common")
         return
     assert lab(code, Decimal("7.2"), unit) == pytest.approx(expected, rel=1e-5)
     plain = observation(code, {"value": 7.2, "unit": unit})
-    (found,) = sent(plain, lab_codes="common")["labResults"].values()
-    assert found == pytest.approx(expected, rel=1e-5)
+    (number,) = sent(plain, lab_codes="common")["labResults"].values()
+    assert number == pytest.approx(expected, rel=1e-5)
 
 
 def test_what_a_code_measures_does_not_depend_on_its_name():
@@ -277,15 +277,15 @@ NOT_OF_A_FORMULA = {"bnp", "ntProBnp", "hemoglobin"}
 def test_molar_masses_follow_from_formulas():
     from langchain_svc.medical.fhir.fields import fields_by_code
 
-    seen = {
-        one.name: one.substance.molar_mass
-        for one in fields_by_code("common", {}, {}).values()
-        if one.substance.molar_mass
+    masses = {
+        field.name: field.substance.molar_mass
+        for field in fields_by_code("common", {}, {}).values()
+        if field.substance.molar_mass
     }
-    assert seen.keys() == FORMULAS.keys() | NOT_OF_A_FORMULA
+    assert masses.keys() == FORMULAS.keys() | NOT_OF_A_FORMULA
     for name, formula in FORMULAS.items():
         parts = re.findall(r"([A-Z][a-z]?)([0-9]*)", formula)
-        assert seen[name] == pytest.approx(
+        assert masses[name] == pytest.approx(
             sum(WEIGHTS[atom] * int(count or 1) for atom, count in parts), rel=1e-4
         ), name
 
@@ -455,61 +455,67 @@ def readings(draw):
     code = draw(st.sampled_from(sorted(KINDS)))
     *path, (low, high), units = KINDS[code]
     unit = draw(st.sampled_from(sorted(units)))
-    wanted = draw(st.floats(low, high))
-    # The value in its unit that becomes the wanted one; both scales are straight lines.
+    expected = draw(st.floats(low, high))
+    # The value in its unit that becomes the expected number; both scales are straight lines.
     line = units[unit] or same
-    value = round((wanted - line(0)) / (line(1) - line(0)), 4)
-    told, at = draw(moments())
+    value = round((expected - line(0)) / (line(1) - line(0)), 4)
+    text, at = draw(moments())
     coded = unit not in AS_PEOPLE_WRITE and draw(st.booleans())
-    held = quantity(value, unit) if coded else {"value": value, "unit": unit}
+    element = quantity(value, unit) if coded else {"value": value, "unit": unit}
     resource = observation(
-        code, {k: v for k, v in held.items() if unit or k == "value"}, told, issued=None
+        code, {k: v for k, v in element.items() if unit or k == "value"}, text, issued=None
     )
     return Made(resource, tuple(path), at, units[unit] and line(value))
 
 
-def days(one):
-    gone = (TODAY - one.at.date()).days
-    return 0 if gone == -1 else gone
+def days(reading):
+    count = (TODAY - reading.at.date()).days
+    return 0 if count == -1 else count
 
 
 @pytest.mark.slow
 @settings(max_examples=200)
 @given(st.lists(readings(), max_size=14))
-def test_what_is_sent_is_the_newest_of_its_time_in_the_right_unit_and_nothing_else_is_missing(made):
-    record = taken(*(one.resource for one in made), lab_codes="common")
-    sent = on_wire(record)
+def test_what_is_sent_is_the_newest_of_its_time_in_the_right_unit_and_nothing_else_is_missing(
+    observed,
+):
+    record = taken(*(reading.resource for reading in observed), lab_codes="common")
+    values = on_wire(record)
     newest = {}
-    for one in sorted((one for one in made if one.at), key=lambda one: one.at):
-        if days(one) >= 0:
-            newest[one.path] = one
+    for reading in sorted(
+        (reading for reading in observed if reading.at), key=lambda reading: reading.at
+    ):
+        if days(reading) >= 0:
+            newest[reading.path] = reading
     latest = {
-        kind: max((one.at for one in newest.values() if one.kind == kind), default=None)
+        kind: max((reading.at for reading in newest.values() if reading.kind == kind), default=None)
         for kind in ("vitalSigns", "labResults", "body")
     }
     expected = {}
-    for path, one in newest.items():
-        ties = [other.becomes for other in made if (other.path, other.at) == (path, one.at)]
-        fits = max(timedelta(days=days(one)), latest[one.kind] - one.at) <= one.window
+    for path, reading in newest.items():
+        ties = [other.becomes for other in observed if (other.path, other.at) == (path, reading.at)]
+        fits = (
+            max(timedelta(days=days(reading)), latest[reading.kind] - reading.at) <= reading.window
+        )
         expected[path] = ties if fits else [None]
-    found = {
+    numbers = {
         (group, name): value
         for group in ("vitalSigns", "labResults")
-        for name, value in sent.get(group, {}).items()
+        for name, value in values.get(group, {}).items()
     }
-    for where, values in expected.items():
-        if where not in found:
-            assert None in values, where
+    for where, ties in expected.items():
+        if where not in numbers:
+            assert None in ties, where
         else:
             assert any(
-                value is not None and found[where] == pytest.approx(value, rel=1e-3)
-                for value in values
+                value is not None and numbers[where] == pytest.approx(value, rel=1e-3)
+                for value in ties
             ), where
-    assert found.keys() <= expected.keys()
+    assert numbers.keys() <= expected.keys()
     # Every reading is told of, once.
     report = record.fhir_report
     entries = {
-        one.entry for one in (*report.taken, *report.left_out) if one.resource == "Observation"
+        line.entry for line in (*report.taken, *report.left_out) if line.resource == "Observation"
     }
-    assert entries == set(range(1, len(made) + 1))
+    assert entries == set(range(1, len(observed) + 1))
     json.dumps(asdict(report))
