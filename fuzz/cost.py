@@ -120,8 +120,8 @@ def _stream(text: str, step: int) -> None:
 def _decode(body: bytes, label: str, step: int) -> None:
     decoder = StreamDecoder(label)
     for at in range(0, len(body), step):
-        decoder.feed(body[at : at + step])
-    decoder.finish()
+        decoder.decode(body[at : at + step])
+    decoder.close()
 
 
 def _read(answer: bytes, step: int) -> None:

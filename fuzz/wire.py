@@ -10,6 +10,7 @@ import socket
 import zlib
 from collections.abc import Callable
 from contextlib import suppress
+from dataclasses import asdict
 from typing import Any
 from urllib.parse import quote, unquote
 
@@ -18,8 +19,8 @@ import httpx
 from langchain_svc._images import endpoints
 from langchain_svc._images.addresses import check_address, decode_base64
 from langchain_svc._images.headers import ImageError, read_image_header
-from langchain_svc._wire import general, v1
-from langchain_svc._wire.body import BodyError, BodyReader
+from langchain_svc._wire import Text, Usage, general, v1
+from langchain_svc._wire.body import BodyDecoder, BodyError
 from langchain_svc._wire.failures import read_failure
 from langchain_svc._wire.limits import read_rate_limit, retry_after
 from langchain_svc._wire.stream import StreamDecoder
@@ -61,15 +62,17 @@ def stream(data: bytes) -> None:
 
 def _decoded(
     label: str, parts: list[bytes], *, strict: bool
-) -> tuple[str, dict[str, Any], bool]:
+) -> tuple[str, list[Any], bool]:
     decoder = StreamDecoder(label, strict_end=strict)
-    texts = [text for part in parts for text in decoder.feed(part)]
-    ended = decoder.complete
-    texts += decoder.finish()
-    assert decoder.complete or not ended
-    assert decoder.finish() == [] or decoder.seen.fault is None
-    seen = json.loads(json.dumps(vars(decoder.seen), sort_keys=True))
-    return "".join(texts), seen, decoder.complete
+    events = [event for part in parts for event in decoder.decode(part)]
+    was_complete = decoder.state.complete
+    events += decoder.close()
+    assert decoder.state.complete or not was_complete
+    assert decoder.close() == [] or decoder.state.fault is None
+    text = "".join(event.text for event in events if isinstance(event, Text))
+    usage = [event.counts for event in events if isinstance(event, Usage)][-1:]
+    state = json.dumps([asdict(decoder.state), usage], sort_keys=True)
+    return text, json.loads(state), decoder.state.complete
 
 
 HEADER_PIECES = (
@@ -188,11 +191,11 @@ def body(data: bytes) -> None:
 def _body(encoding: str, limit: int, parts: list[bytes]) -> bytes | None:
     out = b""
     try:
-        reader = BodyReader(encoding, limit)
+        decoder = BodyDecoder(encoding, limit)
         for part in parts:
-            out += reader.feed(part)
+            out += decoder.decode(part)
             assert len(out) <= limit
-        reader.finish()
+        decoder.close()
     except BodyError:
         return None
     return out

@@ -15,7 +15,7 @@ from .fields import (
 )
 from .hints import ALIASES
 from .names import did_you_mean, resolve_aliases, suggest_name
-from .parsers import TextParser, WholeParser
+from .parsers import CompletionParser, EventParser, WholeParser
 from .runs import MAKERS, RUNS, Privacy, keeps_runs, replaces, set_uncached
 from .settings import ServiceSettings
 from .steps import (

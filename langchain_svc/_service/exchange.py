@@ -1,7 +1,7 @@
 """The conversation with the service, written once and without I/O.
 
-`converse` is a generator. It yields what is to be done (`Open`, READ, CLOSE, `Sleep`) and is sent
-what came of it; anything else it yields is a piece of the answer for the caller. Two short drivers
+`converse` is a generator. It yields steps (`Open`, READ, CLOSE, `Sleep`, `Acquire`) and is sent the
+reply to each; anything else it yields is a piece of the answer for the caller. Two short drivers
 in `client.py` obey it, one blocking and one on an event loop.
 
 Rules:
@@ -22,11 +22,11 @@ import logging
 import time
 from collections.abc import Generator
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeVar
 
 from .. import errors
 from .._http import FOREVER, Timeouts
-from .._wire import TRANSIENT, TROUBLE, BodyError, BodyReader, TooLargeError
+from .._wire import TRANSIENT, TROUBLE, BodyDecoder, BodyError, TooLargeError
 from .steps import (
     CLOSE,
     ON_WAIT,
@@ -36,72 +36,82 @@ from .steps import (
     Conversation,
     Exchange,
     Head,
-    Lost,
+    Loss,
     Open,
+    RateLimiter,
     Reply,
     Sleep,
+    Step,
     Wait,
 )
-from .wording import how_lost, late, said, unreached
+from .wording import connection_error, deadline_error, describe_error, describe_loss
 
 logger = logging.getLogger("langchain_svc")
+T = TypeVar("T")
 
-_LONG_WAIT = 5.0  # seconds; a longer one is told
-_FIRST_BACKOFF, _LONGEST_BACKOFF = 0.5, 8.0
+_LONG_WAIT = 5.0  # seconds; a longer one is logged
+_FIRST_BACKOFF = 0.5
+_LONGEST_BACKOFF = 8.0
+_MOST_DOUBLINGS = 9
 _LONGEST_ERROR_BODY = 65_536
 _ERROR_BODY_SECONDS = 5.0
 # After the end mark only the end of the body can come, which lets the connection be used again;
 # after a finish_reason, the usage and the end mark.
-_LINGER_AFTER_END, _LINGER_AFTER_REASON = 0.2, 2.0
+_LINGER_AFTER_END = 0.2
+_LINGER_AFTER_REASON = 2.0
 # Behind a gateway that says so the service may be at work on the request.
 _OF_GATEWAYS = frozenset({502, 504})
 # Heartbeats show that the service lives, but no longer than this many timeouts.
 _TIMEOUTS_WITHOUT_CONTENT = 3
+_NEVER = float("-inf")
 
 
 @dataclass(frozen=True)
 class _Failure:
+    """How a try failed.
+
+    Attributes:
+        error: What the call raises if no other try follows.
+        again: Whether another try may do better, and does no harm.
+        of_service: Whether it shows the service in trouble.
+        sent: Whether the service may have got the request.
+    """
+
     error: errors.SvcError
     again: bool
-    of_service: bool = False  # it shows the service in trouble
-    sent: bool = True  # the service may have got the request
+    of_service: bool = False
+    sent: bool = True
 
 
-def converse(exchange: Exchange[Any]) -> Conversation:
-    """Tries until an answer has come or hope is lost; then raises the last error."""
+def converse(exchange: Exchange[T]) -> Conversation[T]:
+    """Tries until an answer has come or no try is left; then raises the last error."""
     failure: _Failure | None = None
-    tries = _RetryState(exchange)
+    retries = _RetryState(exchange)
     try:
         while True:
-            free = failure is None or not failure.of_service or tries.last
-            sent = free or exchange.retry_budget.take(exchange.clock())
+            sent = True
+            if failure is not None and failure.of_service and not retries.is_last:
+                sent = exchange.retry_budget.take_token(exchange.clock())
             if sent:
-                exchange.retries += failure is not None
-                exchange.parser = parser = exchange.new_parser()
-                attempt = _attempt if exchange.limiter is None else _admitted
-                failure = yield from attempt(exchange, parser)
+                if failure is not None:
+                    exchange.retries += 1
+                parser = exchange.new_parser()
+                exchange.parser = parser
+                if exchange.limiter is None:
+                    failure = yield from _attempt(exchange, parser)
+                else:
+                    failure = yield from _admitted(exchange, parser, exchange.limiter)
                 if failure is None:
-                    exchange.retry_budget.succeeded()
+                    exchange.retry_budget.record_success()
                     return
             assert failure is not None  # noqa: S101  # without one a try is always sent
-            pause = tries.pause(failure, sent=sent)
+            pause = retries.next_pause(failure, sent=sent)
             if pause is None:
-                failure.error.retries, failure.error.waited = (
-                    exchange.retries,
-                    exchange.waited,
-                )
+                failure.error.retries = exchange.retries
+                failure.error.waited = exchange.waited
                 raise failure.error
-            name = type(failure.error).__name__
-            logger.info(
-                "%s: try %d follows in %.2f s", name, exchange.retries + 2, pause
-            )
-            asked = failure.error.retry_after is not None
-            why = "the service said when to come back" if asked else "backoff"
             exchange.waited += pause
-            if not _is_shown(
-                pause, limit=isinstance(failure.error, errors.SvcRateLimitError)
-            ):
-                _warn_of(exchange, pause, f"{name}; {why}")
+            _announce_retry(exchange, failure.error, pause)
             yield Sleep(pause)
     finally:
         # The traceback of a raised error holds this frame: together they would be a cycle, which
@@ -109,14 +119,26 @@ def converse(exchange: Exchange[Any]) -> Conversation:
         failure = None
 
 
-def _is_shown(seconds: float, *, limit: bool) -> bool:
-    """Whether somebody shows the user this wait, who is told of it here."""
-    tell = ON_WAIT.get()
-    return tell is not None and tell(seconds, limit)
+def _announce_retry(
+    exchange: Exchange[T], error: errors.SvcError, pause: float
+) -> None:
+    name = type(error).__name__
+    logger.info("%s: try %d follows in %.2f s", name, exchange.retries + 2, pause)
+    if not _is_shown(pause, is_limit=isinstance(error, errors.SvcRateLimitError)):
+        reason = "backoff"
+        if error.retry_after is not None:
+            reason = "the service said when to come back"
+        _warn_of_wait(exchange, pause, f"{name}; {reason}")
 
 
-def _warn_of(exchange: Exchange[Any], seconds: float, reason: str) -> bool:
-    """Say of a long wait why it is and when it ends: a program that stands still looks hung."""
+def _is_shown(seconds: float, *, is_limit: bool) -> bool:
+    """Whether whoever listens to waits (`ON_WAIT`) shows this one to the user."""
+    listener = ON_WAIT.get()
+    return listener is not None and listener(seconds, is_limit)
+
+
+def _warn_of_wait(exchange: Exchange[T], seconds: float, reason: str) -> bool:
+    """Log why a long wait is and when it ends: a program that stands still looks hung."""
     if seconds <= _LONG_WAIT:
         return False
     ends = time.strftime("%H:%M:%S", time.localtime(exchange.wall() + seconds))
@@ -125,227 +147,283 @@ def _warn_of(exchange: Exchange[Any], seconds: float, reason: str) -> bool:
 
 
 class _RetryState:
-    """How often a call was tried, and when the next try is due."""
+    """How often a call was retried, and when the next try is due.
+
+    Attributes:
+        is_last: Whether the next try ends the wait for an outage; it is sent in any case.
+    """
 
     def __init__(self, exchange: Exchange[Any]) -> None:
         self._exchange = exchange
-        self._pauses = 0  # that count against max_retries
-        self._looked = exchange.clock()
-        self._until = float("-inf")  # when an outage has been waited for long enough
-        self._down = False
-        self.last = (
-            False  # the next try ends the wait for an outage; it is sent in any case
-        )
+        self._retries = 0  # that count against max_retries, sent or left out
+        self._is_down = False
+        self._checked_at = exchange.clock()
+        self._outage_end = _NEVER  # when an outage has been waited for long enough
+        self.is_last = False
 
-    def pause(self, failure: _Failure, *, sent: bool) -> float | None:
+    def next_pause(self, failure: _Failure, *, sent: bool) -> float | None:
         """Seconds until the next try, or None to give up."""
-        exchange, error = self._exchange, failure.error
-        asked = error.retry_after
-        if asked is not None and asked > exchange.limits.max_retry_wait:
-            error.is_retryable = False
+        exchange = self._exchange
+        retry_after = failure.error.retry_after
+        if retry_after is not None and retry_after > exchange.limits.max_retry_wait:
+            failure.error.is_retryable = False
             return None
         now = exchange.clock()
-        self._look(failure, now, sent=sent)
-        backoff = min(_LONGEST_BACKOFF, _FIRST_BACKOFF * 2 ** min(self._pauses, 9))
-        # A tenth of jitter keeps the callers that were told the same moment from meeting again.
-        pause = (
-            backoff * exchange.jitter()
-            if asked is None
-            else asked * (1 + 0.1 * exchange.jitter())
-        )
-        self.last = self._down and asked is None and now < self._until < now + pause
-        if self.last:
-            pause = self._until - now
-        waits = self._down and now + pause <= self._until
-        patient = self._pauses < exchange.limits.max_retries or waits or self.last
-        self._pauses += 1
-        return (
-            pause
-            if failure.again and patient and now + pause < exchange.until
-            else None
-        )
+        begins_anew = self._check_service(failure, now, sent=sent)
+        pause = self._pause(retry_after, begins_anew=begins_anew)
+        # The try that would come after the end of the wait for an outage comes at its end. The
+        # service's word on when to come back is kept.
+        self.is_last = False
+        if self._is_down and retry_after is None:
+            self.is_last = now < self._outage_end < now + pause
+        if self.is_last:
+            pause = self._outage_end - now
+        if not failure.again or now + pause >= exchange.until:
+            return None
+        waits_for_outage = self._is_down and now + pause <= self._outage_end
+        if begins_anew:
+            self._retries = 0
+        elif (
+            self._retries < exchange.limits.max_retries
+            or waits_for_outage
+            or self.is_last
+        ):
+            self._retries += 1
+        else:
+            return None
+        return pause
 
-    def _look(self, failure: _Failure, now: float, *, sent: bool) -> None:
-        """Notes whether the service is down: it answered nobody, or the budget is used up."""
-        exchange, was_down = self._exchange, self._down
-        if failure.of_service and self._until < 0:
-            self._until = now + exchange.limits.outage_wait
-            was_down = True  # it may have been, until the moment of another's answer
-        answered = exchange.retry_budget.answered_at >= self._looked
-        self._down = failure.of_service and not (sent and answered)
-        self._looked = now
-        if was_down and not self._down and now < self._until:
-            # It is back, if not quite well: the call begins anew, with a first try, since this
-            # failure may have left the service before it was back.
-            self._pauses = -1
+    def _check_service(self, failure: _Failure, now: float, *, sent: bool) -> bool:
+        """Note whether the service is down; says whether it is back, so that the call begins anew.
+
+        It is down while it fails and answers nobody, or while the retry budget is used up.
+        """
+        was_down = self._is_down
+        if failure.of_service and self._outage_end == _NEVER:
+            self._outage_end = now + self._exchange.limits.outage_wait
+            # It may have been down until this moment, in which it answered another call.
+            was_down = True
+        has_answered = self._exchange.retry_budget.answered_at >= self._checked_at
+        self._is_down = failure.of_service and not (sent and has_answered)
+        self._checked_at = now
+        # Back is not quite well: this failure may have left the service before it was back. The
+        # call begins anew, as if it had not been sent yet.
+        return was_down and not self._is_down and now < self._outage_end
+
+    def _pause(self, retry_after: float | None, *, begins_anew: bool) -> float:
+        jitter = self._exchange.jitter()
+        if retry_after is not None:
+            # A tenth keeps the callers that were told the same moment from meeting again.
+            return retry_after * (1 + 0.1 * jitter)
+        if begins_anew:  # the first try of a call, which comes before the first backoff
+            return _FIRST_BACKOFF / 2 * jitter
+        doublings = min(self._retries, _MOST_DOUBLINGS)
+        return min(_LONGEST_BACKOFF, _FIRST_BACKOFF * 2.0**doublings) * jitter
 
 
 def _admitted(
-    exchange: Exchange[Any], parser: AnswerParser[Any]
-) -> Generator[Any, Reply, _Failure | None]:
-    """A try, once the quota and the budgets let it through; they learn what became of it."""
-    limiter = exchange.limiter
-    assert limiter is not None  # noqa: S101  # who calls this has looked
-    waits, warned = True, False
-    try:
-        while waits:
-            left = exchange.until - exchange.clock()
-            wait: Reply = (
-                limiter.acquire(left)
-                if limiter.local
-                else (yield Acquire(limiter, left))
-            )
-            if isinstance(wait, errors.SvcError):
-                again = isinstance(wait, errors.SvcConnectionError)
-                return _Failure(wait, again=again, sent=False)
-            waits = isinstance(wait, Wait)
-            if isinstance(wait, Wait):
-                pause = min(wait.again, left)
-                exchange.waited += pause
-                if not _is_shown(wait.turn, limit=True) and not warned:
-                    warned = _warn_of(exchange, wait.turn, "the quota's limit")
-                yield Sleep(pause)
-    finally:
-        if waits:  # also where it is cancelled
-            limiter.leave()
-    exchange.head = failure = None
+    exchange: Exchange[T], parser: AnswerParser[T], limiter: RateLimiter
+) -> Generator[Step | T, Reply, _Failure | None]:
+    """A try, once the quota and the budgets let it through; they learn how it ended."""
+    refusal = yield from _wait_for_limits(exchange, limiter)
+    if refusal is not None:
+        again = isinstance(refusal, errors.SvcConnectionError)
+        return _Failure(refusal, again=again, sent=False)
+    failure: _Failure | None = None
     sent = True
     try:
         failure = yield from _attempt(exchange, parser)
         sent = failure is None or failure.sent
     finally:
-        head = exchange.head
+        status = None
+        headers = None
+        if exchange.head is not None:
+            status = exchange.head.status
+            headers = exchange.head.headers
+        retry_after = None
+        if failure is not None:
+            retry_after = failure.error.retry_after
         limiter.settle(
             sent=sent,
-            status=None if head is None else head.status,
-            headers=None if head is None else head.headers,
+            status=status,
+            headers=headers,
             usage=parser.usage,
             answered=parser.length,
-            retry_after=None if failure is None else failure.error.retry_after,
+            retry_after=retry_after,
         )
     return failure
 
 
+def _wait_for_limits(
+    exchange: Exchange[T], limiter: RateLimiter
+) -> Generator[Step | T, Reply, errors.SvcError | None]:
+    """Waits until the call may be sent; returns why it may not be sent at all."""
+    admitted = False
+    warned = False
+    try:
+        while True:
+            remaining = exchange.until - exchange.clock()
+            reply: Reply
+            if limiter.local:
+                reply = limiter.acquire(remaining)
+            else:
+                reply = yield Acquire(limiter, remaining)
+            if isinstance(reply, errors.SvcError):
+                return reply
+            if not isinstance(reply, Wait):
+                admitted = True
+                return None
+            pause = min(reply.again, remaining)
+            exchange.waited += pause
+            is_shown = _is_shown(reply.turn, is_limit=True)
+            if not is_shown and not warned:
+                warned = _warn_of_wait(exchange, reply.turn, "the quota's limit")
+            yield Sleep(pause)
+    finally:
+        if not admitted:  # also where the wait is cancelled
+            limiter.leave()
+
+
 def _attempt(
-    exchange: Exchange[Any], parser: AnswerParser[Any]
-) -> Generator[Any, Reply, _Failure | None]:
-    idle = exchange.limits.timeout
-    timeouts = Timeouts(FOREVER if idle is None else idle, exchange.until)
-    begun = exchange.clock()
-    if begun >= exchange.until:
-        return _Failure(late(exchange), again=False, sent=False)
+    exchange: Exchange[T], parser: AnswerParser[T]
+) -> Generator[Step | T, Reply, _Failure | None]:
+    """One try: the request, the head of its answer, and the answer."""
+    exchange.head = None
+    idle = FOREVER
+    if exchange.limits.timeout is not None:
+        idle = exchange.limits.timeout
+    timeouts = Timeouts(idle, exchange.until)
+    opened_at = exchange.clock()
+    if opened_at >= exchange.until:
+        return _Failure(deadline_error(exchange), again=False, sent=False)
     head = yield Open(exchange.request, timeouts)
-    if isinstance(head, Lost):
-        again = exchange.limits.resend or not head.sent
+    if isinstance(head, Loss):
         return _Failure(
-            unreached(exchange, head),
-            again=again,
+            connection_error(exchange, head),
+            again=exchange.limits.resend or not head.sent,
             of_service=exchange.clock() < exchange.until,
             sent=head.sent,
         )
     assert isinstance(head, Head)  # noqa: S101  # what Open is answered with
     exchange.head = head
     if head.status not in TROUBLE:
-        exchange.retry_budget.answered_at = max(
-            exchange.retry_budget.answered_at, begun
-        )
+        budget = exchange.retry_budget
+        budget.answered_at = max(budget.answered_at, opened_at)
     if not 200 <= head.status < 300:
         return (yield from _refusal(exchange, head, timeouts))
-    parser.begin(head)
+    parser.read_head(head)
     try:
-        body = BodyReader(
+        body = BodyDecoder(
             head.headers.get("content-encoding", ""), exchange.limits.max_bytes
         )
-        lost = yield from _receive(exchange, parser, body, timeouts)
-        if lost is None:
-            body.finish()
-            for piece in parser.finish():
+        loss = yield from _receive(exchange, parser, body, timeouts)
+        if loss is None:
+            body.close()
+            piece = parser.close()
+            if piece is not None:
                 parser.delivered = True
                 yield piece
     except BodyError as error:
         yield CLOSE
-        refused = parser.failure(f"The answer's body cannot be read: {error}", None)
+        unusable = parser.failure(f"The answer's body cannot be read: {error}", None)
         if isinstance(error, TooLargeError):
-            refused.is_retryable = False  # it would be too large again
-        return _Failure(refused, again=False)
-    verdict = _verdict(exchange, parser, lost)
+            unusable.is_retryable = False  # it would be too large again
+        return _Failure(unusable, again=False)
+    failure = _answer_failure(exchange, parser, loss)
     yield CLOSE
-    return verdict
+    return failure
 
 
 def _receive(
-    exchange: Exchange[Any],
-    parser: AnswerParser[Any],
-    body: BodyReader,
+    exchange: Exchange[T],
+    parser: AnswerParser[T],
+    body: BodyDecoder,
     timeouts: Timeouts,
-) -> Generator[Any, Reply, Lost | None]:
+) -> Generator[Step | T, Reply, Loss | None]:
     """Yields pieces until the body ends; returns how it was lost, if it was."""
     exchange.received = 0
     content_due = exchange.clock() + _TIMEOUTS_WITHOUT_CONTENT * timeouts.idle
     while parser.fault is None:
         data = yield READ
-        if isinstance(data, Lost):
-            return None if parser.complete else data
+        if isinstance(data, Loss):
+            return _unless_complete(parser, data)
         if not data:
             return None
         assert isinstance(data, bytes)  # noqa: S101  # what READ is answered with
         exchange.received += len(data)
-        pieces = parser.feed(body.feed(data))
+        piece = parser.parse_chunk(body.decode(data))
         now = exchange.clock()
-        for piece in pieces:
+        if piece is not None:
             parser.delivered = True
             yield piece
-        if pieces or parser.whole:
+        if piece is not None or parser.whole:
+            # The wait for content begins when the caller comes back for more.
             content_due = exchange.clock() + _TIMEOUTS_WITHOUT_CONTENT * timeouts.idle
         if now > content_due or now > timeouts.until:
-            return None if parser.complete else Lost("silence")
+            return _unless_complete(parser, Loss("silence"))
         if parser.complete:
-            linger = _LINGER_AFTER_END if parser.ended else _LINGER_AFTER_REASON
+            linger = _LINGER_AFTER_REASON
+            if parser.ended:
+                linger = _LINGER_AFTER_END
             timeouts.until = min(timeouts.until, now + linger)
     return None
 
 
-def _verdict(
-    exchange: Exchange[Any], parser: AnswerParser[Any], lost: Lost | None
-) -> _Failure | None:
-    if lost is not None:
-        message = how_lost(exchange, lost)
-    elif parser.fault is not None:
-        message = f"The answer cannot be used: {parser.fault}{said(exchange, parser)}"
-    else:
+def _unless_complete(parser: AnswerParser[T], loss: Loss) -> Loss | None:
+    """What a loss means for the answer: nothing, once all of it has come."""
+    if parser.complete:
         return None
-    return _Failure(
-        parser.failure(message, lost),
-        again=lost is not None and not parser.delivered and exchange.limits.resend,
-        of_service=lost is not None and exchange.clock() < exchange.until,
-    )
+    return loss
+
+
+def _answer_failure(
+    exchange: Exchange[T], parser: AnswerParser[T], loss: Loss | None
+) -> _Failure | None:
+    """Why the answer that came is none; None where it is one."""
+    if loss is not None:
+        error = parser.failure(describe_loss(exchange, loss), loss)
+        return _Failure(
+            error,
+            again=exchange.limits.resend and not parser.delivered,
+            of_service=exchange.clock() < exchange.until,
+        )
+    if parser.fault is not None:
+        description = describe_error(exchange, parser)
+        message = f"The answer cannot be used: {parser.fault}{description}"
+        return _Failure(parser.failure(message, None), again=False)
+    return None
 
 
 def _refusal(
-    exchange: Exchange[Any], head: Head, timeouts: Timeouts
-) -> Generator[Any, Reply, _Failure | None]:
+    exchange: Exchange[T], head: Head, timeouts: Timeouts
+) -> Generator[Step | T, Reply, _Failure | None]:
     """Reads an error answer, as far as it comes, and says what it means."""
     timeouts.until = min(timeouts.until, exchange.clock() + _ERROR_BODY_SECONDS)
     parts: list[bytes] = []
     try:
-        body = BodyReader(head.headers.get("content-encoding", ""), _LONGEST_ERROR_BODY)
+        body = BodyDecoder(
+            head.headers.get("content-encoding", ""), _LONGEST_ERROR_BODY
+        )
         while isinstance(data := (yield READ), bytes) and data:
-            parts.append(body.feed(data))
+            parts.append(body.decode(data))
     except BodyError:
         pass  # the status tells enough
+    request = exchange.request
     error = exchange.read_failure(
         head.status,
         head.headers,
         b"".join(parts),
         now=exchange.wall(),
-        secrets=exchange.request.secrets,
-        private=exchange.request.private,
-        url=exchange.request.url,
-        setting=exchange.request.setting,
-        sent=exchange.request.body,
+        secrets=request.secrets,
+        private=request.private,
+        url=request.url,
+        setting=request.setting,
+        sent=request.body,
     )
     yield CLOSE
-    again = head.status in TRANSIENT and (
-        exchange.limits.resend or head.status not in _OF_GATEWAYS
+    is_safe = exchange.limits.resend or head.status not in _OF_GATEWAYS
+    return _Failure(
+        error,
+        again=head.status in TRANSIENT and is_safe,
+        of_service=head.status in TROUBLE,
     )
-    return _Failure(error, again=again, of_service=head.status in TROUBLE)

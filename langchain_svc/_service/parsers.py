@@ -1,4 +1,4 @@
-"""What becomes of a good answer's body: texts as they arrive, or one value at its end."""
+"""What becomes of a good answer's body: events as they arrive, or one value at its end."""
 
 from __future__ import annotations
 
@@ -6,20 +6,23 @@ from collections.abc import Callable
 from typing import TypeVar
 
 from .. import errors
-from .._wire import StreamDecoder, UnreadableError
-from .steps import AnswerParser, Head, Lost
+from .._wire import Event, StreamDecoder, Text, UnreadableError, Usage, v1
+from .steps import AnswerParser, Head, Loss
 
 T = TypeVar("T")
 # The reasons for which an answer may rightly be without any text.
 _EMPTY_REASONS = frozenset({"content_filter"})
 
 
-class TextParser(AnswerParser[str]):
-    """Reads a streamed answer: every piece is a text.
+class EventParser(AnswerParser[list[Event]]):
+    """Reads a streamed answer: a piece is the events that one network read completed.
+
+    What the service says beside the text waits for the next text or for the end of the stream:
+    until a text is handed on, the call may be tried again.
 
     Args:
-        merge: Make one piece of the events that came in one network read. It never waits for
-            more; it only yields together what is there together.
+        merge: Make one of the texts that came in one network read. It never waits for more; it
+            only yields together what is there together.
         strict_end: See `StreamDecoder`.
     """
 
@@ -27,40 +30,52 @@ class TextParser(AnswerParser[str]):
         super().__init__()
         self._merge = merge
         self._strict_end = strict_end
+        self._decoder = StreamDecoder()
+        self._waiting: list[Event] = []
         self._texts: list[str] = []
-        self.length = 0
-        self.decoder = StreamDecoder()
+        self.length: int = 0
 
-    def begin(self, head: Head) -> None:
+    def read_head(self, head: Head) -> None:
         label = head.headers.get("content-type", "")
-        self.decoder = StreamDecoder(label, strict_end=self._strict_end)
+        self._decoder = StreamDecoder(label, strict_end=self._strict_end)
 
-    def feed(self, data: bytes) -> list[str]:
-        return self._yielded(self.decoder.feed(data))
+    def parse_chunk(self, data: bytes) -> list[Event] | None:
+        return self._piece(self._decoder.decode(data))
 
-    def finish(self) -> list[str]:
-        texts = self._yielded(self.decoder.finish())
-        reason = self.decoder.seen.finish_reason
+    def close(self) -> list[Event] | None:
+        piece = self._piece(self._decoder.close()) or self._waiting
+        reason = self._decoder.state.finish_reason
         if self.fault is None and not self._texts and reason not in _EMPTY_REASONS:
             self.fault = "the stream ended without any text"
-        return texts
+        return piece or None
 
-    def _yielded(self, texts: list[str]) -> list[str]:
-        if len(texts) > 1 and self._merge:
-            texts = ["".join(texts)]
-        self._texts += texts
-        self.length = sum(map(len, texts), self.length or 0)
-        seen = self.decoder.seen
-        self.complete, self.ended, self.fault = (
-            self.decoder.complete,
-            seen.ended,
-            seen.fault,
-        )
-        self.error, self.usage = seen.error, seen.usage
-        return texts
+    def _piece(self, events: list[Event]) -> list[Event] | None:
+        piece = self._waiting
+        texts: list[Text] = []
+        for event in events:
+            if isinstance(event, Text):
+                self._texts.append(event.text)
+                self.length += len(event.text)
+                texts.append(event)
+                if self._merge and len(texts) > 1:
+                    continue  # the first of them gets its text, below
+            elif isinstance(event, Usage):
+                self.usage = event.counts
+            piece.append(event)
+        state = self._decoder.state
+        self.ended = state.ended
+        self.complete = state.ended or state.finish_reason is not None
+        self.fault = state.fault
+        self.error = state.error
+        if not texts:
+            return None
+        if self._merge and len(texts) > 1:
+            texts[0].text = "".join(self._texts[-len(texts) :])
+        self._waiting = []
+        return piece
 
-    def failure(self, message: str, lost: Lost | None) -> errors.SvcError:
-        del lost
+    def failure(self, message: str, loss: Loss | None) -> errors.SvcError:
+        del loss
         return errors.SvcStreamError(message, partial="".join(self._texts))
 
 
@@ -75,25 +90,38 @@ class WholeParser(AnswerParser[T]):
         self._parts: list[bytes] = []
         self._status = 0
 
-    def begin(self, head: Head) -> None:
+    def read_head(self, head: Head) -> None:
         self._status = head.status
 
-    def feed(self, data: bytes) -> list[T]:
+    def parse_chunk(self, data: bytes) -> None:
         self._parts.append(data)
-        return []
 
-    def finish(self) -> list[T]:
+    def close(self) -> T | None:
         try:
             answer = self._parse(b"".join(self._parts))
         except UnreadableError as error:
-            self.fault, self.error = str(error), error.said
-            return []
-        self.usage = getattr(answer, "usage", None)
-        return [answer]
+            self.fault = str(error)
+            self.error = error.said
+            return None
+        return answer
 
-    def failure(self, message: str, lost: Lost | None) -> errors.SvcError:
-        if lost is None:
+    def failure(self, message: str, loss: Loss | None) -> errors.SvcError:
+        if loss is None:
             return errors.SvcResponseError(message, status_code=self._status)
-        if lost.kind in {"timeout", "silence"}:
+        if loss.kind in {"timeout", "silence"}:
             return errors.SvcTimeoutError(message)
         return errors.SvcConnectionError(message)
+
+
+class CompletionParser(WholeParser[list[Event]]):
+    """Reads a whole answer of a chat into the events that a stream of it would have brought."""
+
+    def __init__(self) -> None:
+        super().__init__(v1.read_completion)
+
+    def close(self) -> list[Event] | None:
+        events = super().close()
+        for event in events or ():
+            if isinstance(event, Usage):
+                self.usage = event.counts
+        return events

@@ -12,7 +12,7 @@ from collections.abc import Callable, Generator, Mapping
 from contextvars import ContextVar
 from dataclasses import dataclass, field
 from types import MappingProxyType
-from typing import Any, Generic, NamedTuple, Protocol, TypeVar
+from typing import Generic, NamedTuple, Protocol, TypeVar
 
 from .. import errors
 from .._http import FOREVER, Timeouts
@@ -58,7 +58,9 @@ class Limits:
         """When the deadline passes, for a call that begins now."""
         if self.deadline is None:
             return FOREVER
-        return (now if self.begun is None else self.begun) + self.deadline
+        if self.begun is not None:
+            return self.begun + self.deadline
+        return now + self.deadline
 
 
 @dataclass(frozen=True)
@@ -70,8 +72,8 @@ class Head:
 
 
 @dataclass(frozen=True)
-class Lost:
-    """What was to be done could not be: `kind` is connect, timeout, silence or read.
+class Loss:
+    """What a driver answers to a step that failed: `kind` is connect, timeout, silence or read.
 
     `sent` says whether the service may have got the request.
     """
@@ -81,26 +83,11 @@ class Lost:
     sent: bool = True
 
 
-@dataclass(frozen=True)
-class Open:
-    """Send the request and wait for the head of its answer."""
-
-    request: Request
-    timeouts: Timeouts
-
-
 # Is told of the pauses of the calls in a context: the seconds, and whether a limit is the reason.
 # It answers whether it shows them; a longer one is logged where nobody does.
 ON_WAIT: ContextVar[Callable[[float, bool], bool] | None] = ContextVar(
     "langchain_svc_on_wait", default=None
 )
-
-
-@dataclass(frozen=True)
-class Sleep:
-    """Wait before the next try."""
-
-    seconds: float
 
 
 class CallSize(NamedTuple):
@@ -132,18 +119,19 @@ class Wait(NamedTuple):
 
 
 class RateLimiter(Protocol):
-    """What one call asks before each of its tries, and tells what became of it.
+    """What one call asks before each of its tries, and tells how the try ended.
 
     `acquire` gives None where the call may be sent, else how long to wait, or why it may not be
-    sent; `left` are the seconds that the call has. `settle` waits for nothing. `leave` ends a wait.
+    sent; `remaining` are the seconds that the call has. `settle` waits for nothing. `leave` ends a
+    wait.
     """
 
     @property
     def local(self) -> bool: ...  # asking needs no I/O
 
-    def acquire(self, left: float) -> Wait | errors.SvcError | None: ...
+    def acquire(self, remaining: float) -> Wait | errors.SvcError | None: ...
 
-    async def aacquire(self, left: float) -> Wait | errors.SvcError | None: ...
+    async def aacquire(self, remaining: float) -> Wait | errors.SvcError | None: ...
 
     def settle(
         self,
@@ -162,9 +150,8 @@ class RateLimiter(Protocol):
 class TextEstimates(Protocol):
     """What a quota learned of the service's tokens."""
 
-    def text(
-        self, size: int
-    ) -> int | None: ...  # of so many bytes; None before any report
+    def text(self, size: int) -> int | None:
+        """The tokens of a text of so many bytes; None before any report."""
 
 
 class UseLimit(Protocol):
@@ -188,63 +175,100 @@ BLOCK_LIMITS: ContextVar[tuple[UseLimit, ...]] = ContextVar(
 )
 
 
+# -- the steps of a conversation, and how a driver answers them ----------------------------------
+
+
+class Step:
+    """What a driver is to do. All else that a conversation yields is a piece of the answer."""
+
+
 @dataclass(frozen=True)
-class Acquire:
-    """Ask whether the call may be sent: seconds to wait, 0 for none, or why it may not."""
+class Open(Step):
+    """Send the request and wait for the head of its answer."""
 
-    limiter: RateLimiter
-    left: float
+    request: Request
+    timeouts: Timeouts
 
 
-class Read:
+class Read(Step):
     """Read the next bytes of the body; none at its end."""
 
 
-class Close:
+class Close(Step):
     """Give the connection back, or close it if the body was not read to its end."""
 
 
-READ, CLOSE = Read(), Close()
-Reply = Head | Lost | bytes | Wait | errors.SvcError | None
-Conversation = Generator[Any, Reply, None]
+@dataclass(frozen=True)
+class Sleep(Step):
+    """Wait before the next try."""
+
+    seconds: float
+
+
+@dataclass(frozen=True)
+class Acquire(Step):
+    """Ask whether the call may be sent: seconds to wait, 0 for none, or why it may not."""
+
+    limiter: RateLimiter
+    remaining: float
+
+
+READ = Read()
+CLOSE = Close()
+Reply = Head | Loss | bytes | Wait | errors.SvcError | None
+Conversation = Generator[Step | T, Reply, None]
+
+
+# -- reading an answer ----------------------------------------------------------------------------
 
 
 class AnswerParser(Generic[T]):
-    """Turns the body of one good answer into pieces for the caller."""
+    """Turns the body of one good answer into pieces for the caller.
 
-    whole = (
-        False  # there is one piece, at the end, so that every byte counts as content
-    )
+    `read_head(head)` comes first, then `parse_chunk(data)` for what each read of the body brought,
+    and `close()` at its end.
+
+    Attributes:
+        whole: Whether there is one piece, at the end, so that every byte counts as content.
+        fault: Why the answer cannot be used.
+        error: An error object that stood in the answer.
+        delivered: Whether a piece has been yielded.
+        complete: Whether the whole answer is here, whatever may follow.
+        ended: Whether nothing can follow.
+        usage: The tokens that the service reported.
+        length: Characters of text that came, where that is known.
+    """
+
+    whole = False
 
     def __init__(self) -> None:
-        self.fault: str | None = None  # why the answer cannot be taken
-        self.error: Any = None  # an error object that stood in the answer
-        self.delivered = False  # a piece has been yielded
-        self.complete = False  # the whole answer is here, whatever may follow
-        self.ended = False  # nothing can follow
-        self.usage: Mapping[str, int] | None = (
-            None  # the tokens that the service reported
-        )
-        self.length: int | None = (
-            None  # characters of text that came, where that is known
-        )
+        self.fault: str | None = None
+        self.error: object = None
+        self.delivered = False
+        self.complete = False
+        self.ended = False
+        self.usage: Mapping[str, int] | None = None
+        self.length: int | None = None
 
-    def begin(self, head: Head) -> None:
+    def read_head(self, head: Head) -> None:
         raise NotImplementedError
 
-    def feed(self, data: bytes) -> list[T]:
+    def parse_chunk(self, data: bytes) -> T | None:
+        """What the data adds to the answer; None where nothing can be handed on yet."""
         raise NotImplementedError
 
-    def finish(self) -> list[T]:
+    def close(self) -> T | None:
+        """The last piece, if there is one."""
         raise NotImplementedError
 
-    def failure(self, message: str, lost: Lost | None) -> errors.SvcError:
+    def failure(self, message: str, loss: Loss | None) -> errors.SvcError:
+        """The error of an answer that cannot be used, or that was lost on its way."""
         raise NotImplementedError
 
 
 @dataclass
 class Exchange(Generic[T]):
-    """One request with its retries: what to send, how to read the answer, what became of it."""
+    """One request with its retries: what to send, how to read the answer, and how it went."""
 
     request: Request
     limits: Limits

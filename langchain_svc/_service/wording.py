@@ -1,4 +1,4 @@
-"""What the failures of a call are called, and what is said of them."""
+"""What the failures of a call are called, and how their errors describe them."""
 
 from __future__ import annotations
 
@@ -6,25 +6,52 @@ from typing import Any
 
 from .. import errors
 from .._wire import read_error_value, safe_text
-from .steps import AnswerParser, Exchange, Lost, origin
+from .steps import AnswerParser, Exchange, Loss, origin
 
 
-def said(exchange: Exchange[Any], parser: AnswerParser[Any]) -> str:
-    """What an error object inside the answer says, made safe."""
+def describe_error(exchange: Exchange[Any], parser: AnswerParser[Any]) -> str:
+    """What an error object inside the answer says, made safe; "" where there is none."""
     if parser.error is None:
         return ""
+    request = exchange.request
     text, _, code = read_error_value(
-        parser.error, secrets=exchange.request.secrets, private=exchange.request.private
+        parser.error, secrets=request.secrets, private=request.private
     )
-    return (f": {text}" if text else "") + (f" (code {code})" if code else "")
+    description = ""
+    if text:
+        description += f": {text}"
+    if code:
+        description += f" (code {code})"
+    return description
 
 
-def late(exchange: Exchange[Any]) -> errors.SvcTimeoutError:
+def deadline_error(exchange: Exchange[Any]) -> errors.SvcTimeoutError:
     """A call whose deadline has passed."""
     return errors.SvcTimeoutError(
         f"No answer within the deadline of {exchange.limits.deadline:g} s; a larger one waits "
         "longer"
     )
+
+
+def connection_error(exchange: Exchange[Any], loss: Loss) -> errors.SvcError:
+    """A try that was lost before an answer came."""
+    if loss.kind == "timeout":
+        if exchange.clock() >= exchange.until:
+            return deadline_error(exchange)
+        return errors.SvcTimeoutError(
+            f"No answer within {_timeout(exchange)}; raise timeout to wait longer"
+        )
+    detail = safe_text(loss.detail, secrets=exchange.request.secrets)
+    place = origin(exchange.request.url)
+    if loss.kind == "connect":
+        text = f"The service at {place} could not be reached"
+    else:
+        text = f"The connection to {place} was lost before an answer came"
+    if detail:
+        text += f": {detail}"
+    if loss.kind == "connect":
+        text += _advice(detail, exchange.request.setting)
+    return errors.SvcConnectionError(text)
 
 
 def _advice(detail: str, setting: str) -> str:
@@ -38,41 +65,18 @@ def _advice(detail: str, setting: str) -> str:
     return f"; check {setting}, and that the server is running"
 
 
-def unreached(exchange: Exchange[Any], lost: Lost) -> errors.SvcError:
-    """A try that was lost before an answer came."""
-    if lost.kind == "timeout":
-        if exchange.clock() >= exchange.until:
-            return late(exchange)
-        return errors.SvcTimeoutError(
-            f"No answer within {_timeout(exchange)}; raise timeout to wait longer"
-        )
-    detail = safe_text(lost.detail, secrets=exchange.request.secrets)
-    place = origin(exchange.request.url)
-    what = (
-        f"The service at {place} could not be reached"
-        if lost.kind == "connect"
-        else f"The connection to {place} was lost before an answer came"
-    )
-    text = f"{what}: {detail}" if detail else what
-    if lost.kind == "connect":
-        text += _advice(detail, exchange.request.setting)
-    return errors.SvcConnectionError(text)
-
-
-def how_lost(exchange: Exchange[Any], lost: Lost) -> str:
-    """What is said of an answer that was lost on its way."""
-    if lost.kind not in {"timeout", "silence"}:
+def describe_loss(exchange: Exchange[Any], loss: Loss) -> str:
+    """How an answer was lost on its way."""
+    if loss.kind not in {"timeout", "silence"}:
         return "The connection was lost inside the answer"
     if exchange.clock() >= exchange.until:
         return f"The answer was not complete within the deadline of {exchange.limits.deadline:g} s"
-    if lost.kind == "silence":
+    if loss.kind == "silence":
         return "The answer stalled: the service kept the connection alive but sent no content"
     return f"The answer stalled: nothing came for {_timeout(exchange)}"
 
 
 def _timeout(exchange: Exchange[Any]) -> str:
-    return (
-        f"{exchange.limits.timeout:g} s"
-        if exchange.limits.timeout is not None
-        else "the time allowed"
-    )
+    if exchange.limits.timeout is None:
+        return "the time allowed"
+    return f"{exchange.limits.timeout:g} s"

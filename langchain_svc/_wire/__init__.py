@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from . import v1
-from .body import ACCEPT_ENCODING, BodyError, BodyReader, TooLargeError
+from .body import ACCEPT_ENCODING, BodyDecoder, BodyError, TooLargeError
+from .events import About, End, Event, Metadata, Text, Usage
 from .failures import (
     TRANSIENT,
     TROUBLE,
@@ -13,14 +14,12 @@ from .failures import (
     safe_label,
     safe_text,
 )
-from .formats import Seen
 from .limits import rate_limit_of, read_rate_limit
 from .prices import Price, read_prices
 from .redact import secrets_of
 from .stream import StreamDecoder
 from .v1 import (
     WINDOWS,
-    Completion,
     ModelRecord,
     UnreadableError,
     dump_json,

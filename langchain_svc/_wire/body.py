@@ -1,7 +1,7 @@
 """Undoes Content-Encoding while reading, and holds the body to a size.
 
 A small compressed body can grow to gigabytes, so the limit applies to what comes out, and the
-decompressor is never asked for more than a step of what is left of it.
+decompressor is never asked for more than a step of what remains of it.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from __future__ import annotations
 import zlib
 
 ACCEPT_ENCODING = "gzip"
-_TAKEN = 16 * 1024  # each of many small members copies what follows it
+_WINDOW = 16 * 1024  # each of many small members copies what follows it
 _STEP = 1024 * 1024  # joining the output of larger ones would take the memory twice
 _GZIP = zlib.MAX_WBITS | 16
 
@@ -22,8 +22,8 @@ class TooLargeError(BodyError):
     """The body is larger than the limit."""
 
 
-class BodyReader:
-    """Decodes a body piece by piece: `feed(raw) -> bytes`, then `finish()`.
+class BodyDecoder:
+    """Undoes the encoding of a body piece by piece: `decode(raw)`, then `close()`.
 
     Args:
         encoding: The answer's Content-Encoding header, or "".
@@ -35,47 +35,52 @@ class BodyReader:
     """
 
     def __init__(self, encoding: str, limit: int) -> None:
-        self._left = limit
         self._limit = limit
+        self._remaining = limit
         self._inflate: zlib._Decompress | None = None
         coding = encoding.strip().lower()
         if coding not in {"", "identity", "gzip", "x-gzip"}:
             raise BodyError("it is compressed in a way that was not asked for")
-        self._plain = coding in {"", "identity"}
+        self._is_plain = coding in {"", "identity"}
 
-    def feed(self, raw: bytes) -> bytes:
+    def decode(self, raw: bytes) -> bytes:
         """What `raw` adds to the decoded body."""
-        data = raw if self._plain else self._decompress(raw)
-        self._check(self._left - len(data))
-        self._left -= len(data)
+        data = raw
+        if not self._is_plain:
+            data = self._decompress(raw)
+        remaining = self._remaining - len(data)
+        self._check(remaining)
+        self._remaining = remaining
         return data
 
-    def _check(self, left: int) -> None:
-        if left < 0:
+    def _check(self, remaining: int) -> None:
+        if remaining < 0:
             limit = f"{self._limit} bytes (max_response_bytes sets the limit)"
             raise TooLargeError(f"it is larger than {limit}")
 
-    def finish(self) -> None:
+    def close(self) -> None:
         """Checks that the compressed form has come to its end."""
         if self._inflate is not None and not self._inflate.eof:
             raise BodyError("its compressed form was cut short")
 
     def _decompress(self, raw: bytes) -> bytes:
         parts: list[bytes] = []
-        room, at = self._left, 0
-        while at < len(raw):
-            if (
-                self._inflate is None or self._inflate.eof
-            ):  # members follow each other (RFC 1952)
+        remaining = self._remaining
+        start = 0
+        while start < len(raw):
+            # Members follow each other (RFC 1952).
+            if self._inflate is None or self._inflate.eof:
                 self._inflate = zlib.decompressobj(_GZIP)
-            taken = raw[at : at + _TAKEN]
+            window = raw[start : start + _WINDOW]
             try:
-                parts.append(self._inflate.decompress(taken, _STEP))
+                part = self._inflate.decompress(window, _STEP)
             except zlib.error:
                 raise BodyError("its compressed form is damaged") from None
-            room -= len(parts[-1])
-            self._check(room)
-            at += len(taken) - len(
-                self._inflate.unconsumed_tail or self._inflate.unused_data
-            )
-        return parts[0] if len(parts) == 1 else b"".join(parts)
+            parts.append(part)
+            remaining -= len(part)
+            self._check(remaining)
+            unread = self._inflate.unconsumed_tail or self._inflate.unused_data
+            start += len(window) - len(unread)
+        if len(parts) == 1:
+            return parts[0]
+        return b"".join(parts)

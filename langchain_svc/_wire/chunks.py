@@ -8,8 +8,9 @@ alone, so that a chunk is told from text that merely looks like JSON.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, fields
-from typing import Any
+from dataclasses import dataclass
+
+from .events import About, Metadata
 
 # Keys that hold a piece of text where there are no `choices`, in the order of trust.
 _TEXT_KEYS = (
@@ -28,32 +29,8 @@ _DONE_TYPES = frozenset(
 
 
 @dataclass(kw_only=True)
-class About:
-    """What an answer or a piece of one says beside its text.
-
-    Attributes:
-        finish_reason: Why the answer ended, if it did.
-        usage: Token counts, by the names of the v1 API, or `{"total_tokens": n}`.
-    """
-
-    model: str | None = None
-    id: str | None = None
-    created: int | None = None
-    timestamp: str | None = None
-    finish_reason: str | None = None
-    usage: dict[str, int] | None = None
-
-    def said(self) -> dict[str, Any]:
-        """What it says of these."""
-        return {name: value for name in _ABOUT if (value := getattr(self, name))}
-
-
-_ABOUT = tuple(one.name for one in fields(About))
-
-
-@dataclass(kw_only=True)
-class Found(About):
-    """What one JSON object says.
+class AnswerObject(About):
+    """What one JSON object of an answer says.
 
     Attributes:
         text: Its text; None where it has none (a role, a usage or an end chunk).
@@ -65,67 +42,44 @@ class Found(About):
 
     text: str | None = None
     whole: bool = False
-    error: Any = None
+    error: object = None
     completion: bool = False
     last: bool = False
 
 
-def read_object(found: Mapping[str, Any]) -> Found | None:
+def read_object(value: Mapping[str, object]) -> AnswerObject | None:
     """What the object says; None if it is not part of an answer."""
-    if _carries_error(found):
-        return Found(error=found.get("error") or found)
-    choices = found.get("choices")
-    completion = isinstance(choices, list)
+    if _carries_error(value):
+        return AnswerObject(error=value.get("error") or value)
+    choices = value.get("choices")
     if isinstance(choices, list):
-        choice = _first_choice(choices)
-        message = choice.get("message")
-        whole = isinstance(message, dict)
-        held = message if whole else choice.get("delta")
-        text = _content(held.get("content")) if isinstance(held, dict) else None
-        text = _content(choice.get("text")) if text is None else text
-        reason = word(choice.get("finish_reason"))
-        usage = read_usage(found.get("usage"))
+        answer = _read_choice(_first_choice(choices))
+        answer.usage = read_usage(value.get("usage"))
     else:
-        text, whole, reason = _read_plain(found)
-        usage = read_usage(found.get("usage")) or read_usage(found)
-        # One that calls itself a completion is one, also where it holds nothing.
-        completion = str(found.get("object")).startswith("chat.completion")
-        if text is None and usage is None and reason is None and not completion:
+        answer = _read_plain(value)
+        has_content = answer.text is not None or answer.usage is not None
+        if not (has_content or answer.finish_reason or answer.completion):
             return None
-    return Found(
-        text=text,
-        whole=whole,
-        finish_reason=reason,
-        usage=usage,
-        model=word(found.get("model")),
-        id=word(found.get("id")),
-        created=whole_number(found.get("created")),
-        timestamp=word(found.get("timestamp")),
-        completion=completion,
-        last=found.get("done") is True,
+    answer.metadata = Metadata(
+        model=word(value.get("model")),
+        id=word(value.get("id")),
+        created=whole_number(value.get("created")),
+        timestamp=word(value.get("timestamp")),
     )
+    answer.last = value.get("done") is True
+    return answer
 
 
-def _read_plain(found: Mapping[str, Any]) -> tuple[str | None, bool, str | None]:
-    """The text of an object without choices, whether it is whole, and why it ends."""
-    texts = (_content(found.get(key)) for key in _TEXT_KEYS)
-    text = next((text for text in texts if text is not None), None)
-    reason = word(found.get("finish_reason")) or word(found.get("done_reason"))
-    if found.get("done") is True or found.get("type") in _DONE_TYPES:
-        reason = reason or "stop"
-    return text, text is not None and isinstance(found.get("success"), bool), reason
-
-
-def _carries_error(found: Mapping[str, Any]) -> bool:
-    error = found.get("error")
+def _carries_error(value: Mapping[str, object]) -> bool:
+    error = value.get("error")
     if isinstance(error, dict):
         return True
     if isinstance(error, str) and error:
-        return "choices" not in found
-    return found.get("type") == "error" or found.get("success") is False
+        return "choices" not in value
+    return value.get("type") == "error" or value.get("success") is False
 
 
-def _first_choice(choices: list[Any]) -> Mapping[str, Any]:
+def _first_choice(choices: list[object]) -> Mapping[str, object]:
     """The choice with index 0: we ask for one answer, and others would garble it."""
     for choice in choices:
         if isinstance(choice, dict) and choice.get("index", 0) in (0, None):
@@ -133,35 +87,79 @@ def _first_choice(choices: list[Any]) -> Mapping[str, Any]:
     return {}
 
 
-def _content(content: Any) -> str | None:
+def _read_choice(choice: Mapping[str, object]) -> AnswerObject:
+    message = choice.get("message")
+    whole = isinstance(message, dict)
+    if not whole:
+        message = choice.get("delta")
+    text = None
+    if isinstance(message, dict):
+        text = _content(message.get("content"))
+    if text is None:
+        text = _content(choice.get("text"))
+    return AnswerObject(
+        text=text,
+        whole=whole,
+        finish_reason=word(choice.get("finish_reason")),
+        completion=True,
+    )
+
+
+def _read_plain(value: Mapping[str, object]) -> AnswerObject:
+    """What an object without choices says."""
+    text = None
+    for key in _TEXT_KEYS:
+        text = _content(value.get(key))
+        if text is not None:
+            break
+    reason = word(value.get("finish_reason")) or word(value.get("done_reason"))
+    if value.get("done") is True or word(value.get("type")) in _DONE_TYPES:
+        reason = reason or "stop"
+    return AnswerObject(
+        text=text,
+        whole=text is not None and isinstance(value.get("success"), bool),
+        finish_reason=reason,
+        usage=read_usage(value.get("usage")) or read_usage(value),
+        # One that calls itself a completion is one, also where it holds nothing.
+        completion=str(value.get("object")).startswith("chat.completion"),
+    )
+
+
+def _content(content: object) -> str | None:
     """Text of a content field: a string, a list of text blocks or an object around one."""
     if isinstance(content, str):
         return content
     if isinstance(content, dict):
-        texts = (content.get(key) for key in ("content", "text"))
-        return next((text for text in texts if isinstance(text, str)), None)
+        for key in ("content", "text"):
+            text = content.get(key)
+            if isinstance(text, str):
+                return text
     if isinstance(content, list):
-        known = [text for block in content if (text := _content(block)) is not None]
-        return "".join(known) if known else None
+        texts = [text for block in content if (text := _content(block)) is not None]
+        if texts:
+            return "".join(texts)
     return None
 
 
-# Where counts stand, and their names in the v1 API; of two that name one, the last goes first.
+# The keys of counts, and their names in the v1 API; of two with one name the last goes first.
 _COUNTS = (
-    ("", "input_tokens", "prompt_tokens"),
-    ("", "prompt_tokens", "prompt_tokens"),
-    ("", "output_tokens", "completion_tokens"),
-    ("", "completion_tokens", "completion_tokens"),
-    ("", "tokens", "total_tokens"),
-    ("", "total_tokens", "total_tokens"),
-    ("prompt_tokens_details", "cached_tokens", "cached_tokens"),
-    ("input_tokens_details", "cached_tokens", "cached_tokens"),
-    ("completion_tokens_details", "reasoning_tokens", "reasoning_tokens"),
-    ("output_tokens_details", "reasoning_tokens", "reasoning_tokens"),
+    ("input_tokens", "prompt_tokens"),
+    ("prompt_tokens", "prompt_tokens"),
+    ("output_tokens", "completion_tokens"),
+    ("completion_tokens", "completion_tokens"),
+    ("tokens", "total_tokens"),
+    ("total_tokens", "total_tokens"),
+)
+# Where the counts of parts stand.
+_DETAILS = (
+    ("prompt_tokens_details", "cached_tokens"),
+    ("input_tokens_details", "cached_tokens"),
+    ("completion_tokens_details", "reasoning_tokens"),
+    ("output_tokens_details", "reasoning_tokens"),
 )
 
 
-def read_usage(usage: Any) -> dict[str, int] | None:
+def read_usage(usage: object) -> dict[str, int] | None:
     """Token counts as whole numbers; odd ones are left out, and nothing readable is None.
 
     Zeros alone are what some gateways send that count nothing: no prompt has no tokens.
@@ -169,21 +167,32 @@ def read_usage(usage: Any) -> dict[str, int] | None:
     if not isinstance(usage, dict):
         return None
     counts = {}
-    for place, key, name in _COUNTS:
-        held = usage.get(place) if place else usage
-        count = whole_number(held.get(key)) if isinstance(held, dict) else None
+    for key, name in _COUNTS:
+        count = whole_number(usage.get(key))
         if count is not None:
             counts[name] = count
-    return counts if any(counts.values()) else None
+    for place, name in _DETAILS:
+        details = usage.get(place)
+        if isinstance(details, dict):
+            count = whole_number(details.get(name))
+            if count is not None:
+                counts[name] = count
+    if not any(counts.values()):
+        return None
+    return counts
 
 
-def whole_number(value: Any) -> int | None:
+def whole_number(value: object) -> int | None:
     """A count, also where it is written as 5.0."""
     if isinstance(value, bool) or not isinstance(value, (int, float)):
         return None
-    return int(value) if value >= 0 and value == value // 1 and value < 2**53 else None
+    if 0 <= value < 2**53 and value == value // 1:
+        return int(value)
+    return None
 
 
-def word(value: Any) -> str | None:
+def word(value: object) -> str | None:
     """A text that is not empty."""
-    return value if isinstance(value, str) and value else None
+    if isinstance(value, str) and value:
+        return value
+    return None

@@ -1,4 +1,4 @@
-"""Bytes of a streamed answer -> texts, whatever format the service chose.
+"""Bytes of a streamed answer -> events, whatever format the service chose.
 
 The format of a stream's pieces and of its end is "not shown" (v1 API, section 4 rule 2;
 general API, section 4 rule 2). The Content-Type label says which it is: server-sent events with
@@ -10,13 +10,17 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from typing import Protocol
 
-from . import formats
-from .formats import Seen
-from .v1 import without_surrogates
+from .events import Event, Text
+from .stream_formats import (
+    FormatDecoder,
+    ObjectsDecoder,
+    SseDecoder,
+    StreamState,
+    TextDecoder,
+    is_answer,
+)
 
-_HALF = re.compile("[\ud800-\udfff]")
 _BOM = b"\xef\xbb\xbf"
 _LONGEST_HEAD = 1024  # bytes that decide
 # A line before the first event, the fields that it has, and how that event begins.
@@ -29,17 +33,11 @@ _BEGINS_ANSWER = re.compile(
 _JSON_EVENTS = (b"data: {", b"data:{", b"data: [DONE]", b"data:[DONE]")
 
 
-class _Decoder(Protocol):
-    def feed(self, data: bytes) -> list[str]: ...
-
-    def finish(self) -> list[str]: ...
-
-
 class StreamDecoder:
-    """Turns the bytes of one streamed answer into texts: `feed(data)`, then `finish()`.
+    """Turns the bytes of one streamed answer into events: `decode(data)`, then `close()`.
 
-    The texts are the same for every way of cutting the bytes. Nothing is raised: `seen.fault`
-    says why the stream cannot go on, after the texts before the fault have been returned.
+    The text is the same for every way of cutting the bytes. Nothing is raised: `state.fault`
+    says why the stream cannot go on, after the events before the fault have been returned.
 
     Args:
         content_type: The answer's Content-Type header, or "".
@@ -47,66 +45,47 @@ class StreamDecoder:
     """
 
     def __init__(self, content_type: str = "", *, strict_end: bool = True) -> None:
-        self.seen = Seen()
+        self.state = StreamState()
         self._label = _label(content_type)
         self._strict_end = strict_end
-        self._decoder: _Decoder | None = None
+        self._decoder: FormatDecoder | None = None
         self._head: list[bytes] = []
-        self._need: bytes | None = b""  # what must come to tell more; None: the end
-        self._half = ""
+        # The bytes without which more of the head says nothing new; None: only its end does.
+        self._awaited: bytes | None = b""
 
-    @property
-    def complete(self) -> bool:
-        """Whether the whole answer has arrived: an end mark or a finish_reason was seen."""
-        return self.seen.ended or self.seen.finish_reason is not None
-
-    def feed(self, data: bytes) -> list[str]:
-        """The texts that `data` completes, in order."""
-        if self.seen.ended or self.seen.fault:
+    def decode(self, data: bytes) -> list[Event]:
+        """The events that `data` completes, in order."""
+        if self.state.ended or self.state.fault:
             return []
         if self._decoder is None:
-            return self._join(self._begin(data))
-        return self._join(self._decoder.feed(data))
+            return self._decode_head(data)
+        return self._decoder.decode(data)
 
-    def finish(self) -> list[str]:
-        """The last texts, once the body has ended; then `seen.fault` tells a broken end."""
-        if self.seen.fault:
+    def close(self) -> list[Event]:
+        """The last events, once the body has ended; then `state.fault` tells a broken end."""
+        state = self.state
+        if state.fault:
             return []
-        texts: list[str] = []
+        events: list[Event] = []
         if self._decoder is None:
-            texts += self._begin(b"", final=True)
-        if self._decoder is not None and not self.seen.ended and not self.seen.fault:
-            texts += self._decoder.finish()
-        texts = self._join(texts, final=True)
-        if (
-            self.seen.owes_end
-            and self._strict_end
-            and not (self.complete or self.seen.fault)
-        ):
-            self.seen.fault = (
+            events += self._decode_head(b"", final=True)
+        if self._decoder is not None and not state.ended and not state.fault:
+            events += self._decoder.close()
+        if state.half:
+            state.half = ""
+            events.append(Text("\ufffd"))
+        lacks_end = state.owes_end and not state.complete
+        if lacks_end and self._strict_end and not state.fault:
+            state.fault = (
                 "the stream ended with neither an end mark nor a finish_reason"
             )
-        return texts
+        return events
 
-    def _join(self, texts: list[str], *, final: bool = False) -> list[str]:
-        """Joins halves of characters that were cut apart; a first half at the end is held back."""
-        if self._half or any(
-            not text.isascii() and _HALF.search(text) for text in texts
-        ):
-            text = self._half + "".join(texts)
-            end = len(text) - ("\ud800" <= text[-1:] <= "\udbff")
-            text, self._half = without_surrogates(text[:end]), text[end:]
-            texts = [text] if text else []
-        return [*texts, "\ufffd"] if final and self._half else texts
-
-    def _begin(self, data: bytes, *, final: bool = False) -> list[str]:
-        """Chooses the decoder and feeds it the head; nothing while the head leaves it open."""
+    def _decode_head(self, data: bytes, *, final: bool = False) -> list[Event]:
+        """Chooses the decoder and gives it the head; nothing while the head leaves it open."""
         self._head.append(data)
-        need = self._need
-        if not final and (
-            need is None or need not in data or not (need or data.strip())
-        ):
-            return []  # white space tells nothing, and keeps a connection alive
+        if not final and not self._may_decide(data):
+            return []
         head = b"".join(self._head)
         self._head = [head]
         if not final and _BOM.startswith(head):
@@ -116,38 +95,56 @@ class StreamDecoder:
         if not start:
             return []
         if len(body) - len(start) > _LONGEST_HEAD:
-            self._head = [body := start]
+            body = start
+            self._head = [body]
         kind = _recognise(start[:_LONGEST_HEAD], self._label, final=final)
         if kind == "either":
             kind = self._answer_or_text(start, final=final)
+        if kind is None:
+            return []
         if kind == "html":
-            self.seen.fault = "the answer is a page of HTML"
-        elif kind is not None:
-            self._head = []
-            self._decoder = _DECODERS[kind](self.seen)
-            return self._decoder.feed(start if kind == "events" else body)
-        return []
+            self.state.fault = "the answer is a page of HTML"
+            return []
+        self._head = []
+        self._decoder = _DECODERS[kind](self.state)
+        if kind == "events":
+            return self._decoder.decode(start)
+        return self._decoder.decode(body)
+
+    def _may_decide(self, data: bytes) -> bool:
+        """Whether the newest bytes of the head may tell what it is, so that it is looked at."""
+        if self._awaited is None:
+            return False
+        if self._awaited:
+            return self._awaited in data
+        # White space tells nothing, and keeps a connection alive.
+        return bool(data.strip())
 
     def _answer_or_text(self, start: bytes, *, final: bool) -> str | None:
         """What JSON without a label is: its first line tells, or its end."""
         line, newline, _ = start.partition(b"\n")
-        self._need = None if newline else b"\n"
-        is_answer = (
-            formats.is_answer(start if final else line) if newline or final else None
-        )
-        if is_answer is None:  # an object over several lines, or text
-            return (
-                ("objects" if _BEGINS_ANSWER.search(start) else "text")
-                if final
-                else None
-            )
-        return "objects" if is_answer else "text"
+        answer = None
+        if final:
+            answer = is_answer(start)
+        elif newline:
+            self._awaited = None
+            answer = is_answer(line)
+        else:
+            self._awaited = b"\n"
+        if answer is not None:
+            return "objects" if answer else "text"
+        if not final:
+            return None
+        # An object over several lines, or text.
+        if _BEGINS_ANSWER.search(start):
+            return "objects"
+        return "text"
 
 
-_DECODERS: dict[str, Callable[[Seen], _Decoder]] = {
-    "text": formats.Text,
-    "events": formats.Events,
-    "objects": formats.Objects,
+_DECODERS: dict[str, Callable[[StreamState], FormatDecoder]] = {
+    "text": TextDecoder,
+    "events": SseDecoder,
+    "objects": ObjectsDecoder,
 }
 
 
@@ -158,27 +155,33 @@ def _label(content_type: str) -> str:
         return "events"
     if "json" in kind:
         return "objects"
-    return "html" if kind in {"text/html", "application/xhtml+xml"} else ""
+    if kind in {"text/html", "application/xhtml+xml"}:
+        return "html"
+    return ""
 
 
 def _recognise(start: bytes, label: str, *, final: bool) -> str | None:
     """The format's name, or None while more bytes could change it."""
-    first = start[:1]
-    if first == b"<" and label:
+    if start.startswith(b"<") and label:
         return "html"
-    if first == b"{":
-        return "objects" if label in {"events", "objects"} else "either"
+    if start.startswith(b"{"):
+        if label in {"events", "objects"}:
+            return "objects"
+        return "either"
     if label == "events":
         return "events"
     rest = _without_preamble(start)
     if rest.startswith(_JSON_EVENTS):
         return "events"
+    # Events may follow where only lines before them came, or the beginning of one.
     if any(field.startswith(rest[: len(field)]) for field in _JSON_EVENTS + _FIELDS):
         if not final and len(start) < _LONGEST_HEAD:
             return None
         if not rest or (rest != start and not final):
             return "events"
-    return "objects" if label == "objects" else "text"
+    if label == "objects":
+        return "objects"
+    return "text"
 
 
 def _without_preamble(start: bytes) -> bytes:

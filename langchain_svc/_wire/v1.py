@@ -9,7 +9,8 @@ from typing import Any
 
 from pydantic_core import from_json, to_json, to_jsonable_python
 
-from .chunks import About, read_object
+from .chunks import read_object
+from .events import End, Event, Text, Usage
 
 CHAT_PATH = "/chat/completions"
 MODELS_PATH = "/models"
@@ -27,13 +28,6 @@ WINDOWS = {
 # The fields of a chat completion request that are settings of `ChatSvc`, by the same names.
 CHAT_SETTINGS = ("model", "temperature", "max_tokens")
 CHAT_FIELDS = frozenset({*CHAT_SETTINGS, "messages", "stream"})
-
-
-@dataclass(kw_only=True)
-class Completion(About):
-    """One whole answer of a chat endpoint (v1 API and general API, section 2)."""
-
-    text: str
 
 
 @dataclass(frozen=True)
@@ -134,8 +128,8 @@ def without_surrogates(text: str) -> str:
     return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
 
 
-def read_completion(body: bytes) -> Completion:
-    """The whole answer in a body.
+def read_completion(body: bytes) -> list[Event]:
+    """The events of the whole answer in a body.
 
     Raises:
         UnreadableError: The body is not JSON, tells of a failure, or holds no text.
@@ -143,17 +137,22 @@ def read_completion(body: bytes) -> Completion:
     value = load_body(body)
     if not isinstance(value, dict):
         raise UnreadableError("it is not a JSON object")
-    found = read_object(value)
-    if found is None:
+    answer = read_object(value)
+    if answer is None:
         raise UnreadableError("its JSON has none of the fields of an answer")
-    if found.error is not None:
+    if answer.error is not None:
         raise UnreadableError(
-            "it carries an error under a status of success", found.error
+            "it carries an error under a status of success", answer.error
         )
-    if found.text is None:
-        what = "its first choice holds" if found.completion else "it holds"
-        raise UnreadableError(f"{what} no text")
-    return Completion(text=found.text, **found.said())
+    if answer.text is None:
+        place = "its first choice holds" if answer.completion else "it holds"
+        raise UnreadableError(f"{place} no text")
+    events: list[Event] = [answer.metadata, Text(answer.text)]
+    if answer.usage:
+        events.append(Usage(answer.usage))
+    if answer.finish_reason:
+        events.append(End(answer.finish_reason))
+    return events
 
 
 def read_models(body: bytes) -> list[ModelRecord]:

@@ -3,7 +3,14 @@
 from __future__ import annotations
 
 import time
-from collections.abc import AsyncIterator, Collection, Iterator, Mapping, Sequence
+from collections.abc import (
+    AsyncIterator,
+    Callable,
+    Collection,
+    Iterator,
+    Mapping,
+    Sequence,
+)
 from functools import partial
 from inspect import signature
 from operator import attrgetter
@@ -27,13 +34,14 @@ from typing_extensions import Self
 from .._base.threads import LONG, off_loop
 from .._calls import ToolFormat
 from .._service import (
+    AnswerParser,
+    CompletionParser,
     Exchange,
     Retries,
-    WholeParser,
     keeps_runs,
     url_of,
 )
-from .._wire import v1
+from .._wire import Event, v1
 from ..config import GENERAL, V1, Interface
 from ..images import ImageStore
 from .messages import SystemRole, WireMessages, prompt_size
@@ -58,7 +66,8 @@ from .profiles import (
     find_listed,
 )
 from .registration import make_loadable
-from .turn import ChatTurn, summed_outputs
+from .token_usage import summed_outputs
+from .turn import ChatTurn
 
 __all__ = ["ChatSvc", "ListedModel"]
 
@@ -466,33 +475,34 @@ class ChatSvc(TextModel, BaseChatModel):
     def _turn(
         self, messages: Sequence[BaseMessage], options: CallOptions, *, stream: bool
     ) -> ChatTurn:
-        settings: Self = options.settings
+        model = options.model
+        new_parser: Callable[[], AnswerParser[list[Event]]] = CompletionParser
+        if stream:
+            new_parser = self._new_event_parser
 
-        def ask(turns: WireMessages) -> Exchange[Any]:
+        def new_exchange(messages: WireMessages) -> Exchange[list[Event]]:
             return self._new_exchange(
                 V1,
                 "POST",
                 v1.CHAT_PATH,
-                self._new_text_reader if stream else _new_completion_reader,
+                new_parser,
                 options.limits,
                 body=v1.chat_body(
-                    turns,
-                    {name: getattr(settings, name) for name in v1.CHAT_SETTINGS},
+                    messages,
+                    {name: getattr(model, name) for name in v1.CHAT_SETTINGS},
                     stream=stream,
-                    extra=settings.extra_body,
+                    extra=model.extra_body,
                 ),
-                private=tuple(turn["content"] for turn in turns),
+                private=tuple(message["content"] for message in messages),
                 headers=options.extra_headers,
-                chat=(settings.model, settings.max_tokens),
+                chat=(model.model, model.max_tokens),
             )
 
-        return new_turn(ask, messages, options, stream=stream)
+        return new_turn(new_exchange, messages, options, stream=stream)
 
 
 # LangChain asks for these signatures at every call, which costs a twentieth of it to work out.
 for _method in (vars(ChatSvc)[name] for name in ("_generate", "_agenerate")):
     _method.__signature__ = signature(_method)
-
-_new_completion_reader = partial(WholeParser, v1.read_completion)
 
 make_loadable(ChatSvc)

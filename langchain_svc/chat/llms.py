@@ -15,24 +15,24 @@ from langchain_core.language_models.llms import BaseLLM
 from langchain_core.outputs import Generation, GenerationChunk, LLMResult
 from langchain_core.runnables import Runnable
 from pydantic import ConfigDict
-from typing_extensions import Self
 
 from .._base.threads import bounded_gather
 from .._service import (
     AnswerParser,
+    CompletionParser,
     Exchange,
-    WholeParser,
     bounded_number,
     keeps_runs,
     url_of,
 )
-from .._wire import Completion, Seen, general, v1
+from .._wire import Event, general
 from ..config import GENERAL
 from .model import TextModel
 from .options import ModelId, call_settings
 from .parts import ContentPart
 from .readers import TextReader
-from .turn import COUNTS, ChatTurn, summed_outputs, token_usage
+from .token_usage import COUNTS, summed_outputs, token_usage
+from .turn import Turn
 
 _Temperature = Annotated[
     float,
@@ -40,45 +40,55 @@ _Temperature = Annotated[
 ]
 
 
-class _Prompt(ChatTurn):
+class _Prompt(Turn[Generation, GenerationChunk]):
     """One prompt and its answer; the service sends one number of tokens, which is not split."""
 
     def __init__(
-        self, exchange: Exchange[Any], prompt: str, model: str | None, stops: Any
+        self,
+        exchange: Exchange[list[Event]],
+        prompt: str,
+        model: str | None,
+        stops: Sequence[str],
     ) -> None:
-        self._counts: dict[str, Any] = {}
-        turns = [{"role": "user", "content": prompt}]
-        reader = TextReader(split=False)
+        self._counts: dict[str, int] = {}
         super().__init__(
-            lambda _: exchange, turns, model=model, stops=stops, reader=reader
+            lambda _: exchange,
+            [{"role": "user", "content": prompt}],
+            model=model,
+            stops=stops,
+            reader=TextReader(split=False),
         )
 
     def result(self) -> Generation:
         text = "".join(part.content for part in self._parts)
-        return Generation(text=text, generation_info=self._info(self._answer))
+        return Generation(text=text, generation_info=self._generation_info())
 
     def _chunks(self, parts: list[ContentPart]) -> list[GenerationChunk]:
         return [GenerationChunk(text=part.content) for part in parts]
 
-    def _last_chunk(self, seen: Completion | Seen) -> GenerationChunk:
+    def _last_chunk(self) -> GenerationChunk:
         # Once only and at the end: LangChain joins texts and adds numbers when it adds chunks up.
-        return GenerationChunk(text="", generation_info=self._info(seen))
+        return GenerationChunk(text="", generation_info=self._generation_info())
 
-    def _account(self, counts: Mapping[str, int]) -> None:
-        found = {
-            ours: counts[theirs] for ours, theirs in COUNTS.items() if theirs in counts
+    def _record_usage(self, counts: dict[str, int]) -> None:
+        own_counts = {
+            name: counts[service_name]
+            for name, service_name in COUNTS.items()
+            if service_name in counts
         }
-        if len(found) == len(COUNTS) - 1:
-            found.setdefault("total_tokens", sum(found.values()))
-        if "total_tokens" not in found:
-            super()._account({})
-            found = {"total_tokens": self._usage["total_tokens"]} if self._usage else {}
-        self._counts = found
+        if len(own_counts) == len(COUNTS) - 1:
+            own_counts.setdefault("total_tokens", sum(own_counts.values()))
+        if "total_tokens" not in own_counts:
+            super()._record_usage({})
+            own_counts = {}
+            if self._usage:
+                own_counts["total_tokens"] = self._usage["total_tokens"]
+        self._counts = own_counts
 
-    def _info(self, seen: Any) -> dict[str, Any]:
-        known = self._names(seen) | self._metadata(seen)
-        known["timestamp"] = seen.timestamp
-        return {name: value for name, value in known.items() if value} | self._counts
+    def _generation_info(self) -> dict[str, Any]:
+        info = self._names() | self._response_metadata()
+        info["timestamp"] = self._about.metadata.timestamp
+        return {name: value for name, value in info.items() if value} | self._counts
 
 
 @keeps_runs
@@ -202,7 +212,7 @@ class SvcLLM(TextModel, BaseLLM):
         run_manager: AsyncCallbackManagerForLLMRun | None = None,
         **kwargs: Any,
     ) -> AsyncIterator[GenerationChunk]:
-        async def begin() -> ChatTurn:
+        async def begin() -> _Prompt:
             return self._begin(prompt, stop, kwargs, stream=True)
 
         async with aclosing(self._achunks(begin)) as chunks:
@@ -218,13 +228,12 @@ class SvcLLM(TextModel, BaseLLM):
         given: Mapping[str, Any],
         *,
         stream: bool,
-    ) -> ChatTurn:
+    ) -> _Prompt:
         """Prepares one prompt: everything that can go wrong before sending goes wrong here."""
-        call: Self
         call, _ = call_settings(self, stop, given)
-        new_parser: Callable[[], AnswerParser[Any]] = _new_answer_reader
+        new_parser: Callable[[], AnswerParser[list[Event]]] = CompletionParser
         if stream:
-            new_parser = self._new_text_reader
+            new_parser = self._new_event_parser
         exchange = self._new_exchange(
             GENERAL,
             "POST",
@@ -253,6 +262,3 @@ class SvcLLM(TextModel, BaseLLM):
 def _sum(chunks: list[GenerationChunk]) -> Generation:
     text = "".join(chunk.text for chunk in chunks)
     return Generation(text=text, generation_info=chunks[-1].generation_info)
-
-
-_new_answer_reader = partial(WholeParser, v1.read_completion)

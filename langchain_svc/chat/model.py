@@ -6,7 +6,7 @@ from collections.abc import AsyncGenerator, Awaitable, Callable, Generator
 from contextlib import aclosing, closing
 from functools import partial
 from operator import attrgetter
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 
 from langchain_core.language_models import LangSmithParams
 from pydantic import model_validator
@@ -14,13 +14,19 @@ from typing_extensions import Self
 
 from .._base.threads import off_loop
 from .._base.tokens import count_tokens, encoding
-from .._service import Exchange, ServiceSettings, TextParser, WholeParser, set_uncached
+from .._service import (
+    EventParser,
+    Exchange,
+    ServiceSettings,
+    WholeParser,
+    set_uncached,
+)
 from .._version import __version__
 from .._wire import read_prices
 from ..errors import SvcRequestError
 from .options import Stop
 from .profiles import ListedModel, listed_models
-from .turn import PROVIDER, ChatTurn
+from .turn import PROVIDER, ChunkT, ResultT, Turn
 
 
 def _alias(name: str) -> property:
@@ -39,7 +45,8 @@ class TextModel(ServiceSettings):
 
         def _add_version(self, pkg: str, version: str) -> None: ...
     else:
-        model_name, request_timeout = _alias("model"), _alias("timeout")
+        model_name = _alias("model")
+        request_timeout = _alias("timeout")
         stop_sequences = _alias("stop")
 
     models_path: ClassVar[str]
@@ -91,6 +98,12 @@ class TextModel(ServiceSettings):
         params["ls_provider"] = PROVIDER
         return params
 
+    @classmethod
+    def _setting_type(cls, name: str) -> Any:
+        """The type of a setting, with its checks."""
+        field = cls.model_fields[name]
+        return Annotated[field.annotation, field]
+
     # -- counting tokens ------------------------------------------------------------------------
 
     def get_token_ids(self, text: str) -> list[int]:
@@ -137,7 +150,7 @@ class TextModel(ServiceSettings):
         (models,) = [models async for models in self._apieces(self._listing())]
         return self._listed(models)
 
-    def _listing(self) -> Exchange[Any]:
+    def _listing(self) -> Exchange[list[ListedModel]]:
         parser = partial(WholeParser, listed_models)
         return self._new_exchange(
             self.interfaces[0], "GET", self.models_path, parser, self._limits()
@@ -150,54 +163,58 @@ class TextModel(ServiceSettings):
 
     # -- running a turn -------------------------------------------------------------------------
 
-    def _answer(self, turn: ChatTurn) -> Any:
+    def _answer(self, turn: Turn[ResultT, ChunkT]) -> ResultT:
         while turn.exchange is not None:
-            (answer,) = self._pieces(turn.exchange)
-            turn.take(answer)
+            (events,) = self._pieces(turn.exchange)
+            turn.read_answer(events)
         return turn.result()
 
-    async def _aanswer(self, turn: ChatTurn) -> Any:
+    async def _aanswer(self, turn: Turn[ResultT, ChunkT]) -> ResultT:
         while turn.exchange is not None:
             exchange = turn.exchange
-            (answer,) = [answer async for answer in self._apieces(exchange)]
+            (events,) = [events async for events in self._apieces(exchange)]
             if exchange.received <= turn.long:
-                turn.take(answer)
+                turn.read_answer(events)
             else:
-                await off_loop(exchange.until, turn.take, answer)
+                await off_loop(exchange.until, turn.read_answer, events)
         return turn.result()
 
-    def _chunks(self, begin: Callable[[], ChatTurn]) -> Generator[Any, None, None]:
+    def _chunks(
+        self, begin: Callable[[], Turn[ResultT, ChunkT]]
+    ) -> Generator[ChunkT, None, None]:
         turn = begin()
         while turn.exchange is not None:
-            with closing(self._pieces(turn.exchange)) as texts:
-                for text in texts:
-                    yield from turn.chunks(text)
+            with closing(self._pieces(turn.exchange)) as reads:
+                for events in reads:
+                    yield from turn.read_events(events)
                     if turn.stopped:
                         break
-            yield from turn.end()
+            yield from turn.end_stream()
 
     async def _achunks(
-        self, begin: Callable[[], Awaitable[ChatTurn]]
-    ) -> AsyncGenerator[Any, None]:
+        self, begin: Callable[[], Awaitable[Turn[ResultT, ChunkT]]]
+    ) -> AsyncGenerator[ChunkT, None]:
         turn = await begin()
         while turn.exchange is not None:
             exchange = turn.exchange
-            async with aclosing(self._apieces(exchange)) as texts:
-                async for text in texts:
-                    if turn.is_quick(text):
-                        chunks = turn.chunks(text)
+            async with aclosing(self._apieces(exchange)) as reads:
+                async for events in reads:
+                    if turn.is_quick(events):
+                        chunks = turn.read_events(events)
                     else:
-                        chunks = await off_loop(exchange.until, turn.chunks, text)
+                        chunks = await off_loop(
+                            exchange.until, turn.read_events, events
+                        )
                     for chunk in chunks:
                         yield chunk
                     if turn.stopped:
                         break
-            if turn.is_quick():
-                chunks = turn.end()
+            if turn.ends_quickly():
+                chunks = turn.end_stream()
             else:
-                chunks = await off_loop(exchange.until, lambda: list(turn.end()))
+                chunks = await off_loop(exchange.until, turn.end_stream)
             for chunk in chunks:
                 yield chunk
 
-    def _new_text_reader(self) -> TextParser:
-        return TextParser(merge=self.merge_events, strict_end=self.require_stream_end)
+    def _new_event_parser(self) -> EventParser:
+        return EventParser(merge=self.merge_events, strict_end=self.require_stream_end)

@@ -6,7 +6,15 @@ import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import (
+    TYPE_CHECKING,
+    Annotated,
+    Any,
+    ClassVar,
+    Literal,
+    Protocol,
+    TypeVar,
+)
 
 from pydantic import AfterValidator, BeforeValidator, TypeAdapter, ValidationError
 
@@ -23,6 +31,12 @@ from ..config import check_headers
 from ..errors import SvcRequestError
 
 if TYPE_CHECKING:
+    from langchain_core.language_models import ModelProfile
+    from typing_extensions import Self
+
+    from .._calls import ToolFormat
+    from .._service import Secret
+    from .messages import SystemRole
     from .structured import ResponseFormat
     from .tools import ToolRequest
 
@@ -101,27 +115,87 @@ _PASSED = _ANSWER_OPTIONS | {"stream", "strict"}
 _CHAT_OPTIONS = _PASSED | {"extra_headers"}
 
 
+class OverridableModel(Protocol):
+    """A model of which one call may have other settings."""
+
+    overrides: ClassVar[frozenset[str]]
+    """The names of these settings."""
+
+    @classmethod
+    def _setting_type(cls, name: str) -> Any: ...
+
+    def model_copy(
+        self, *, update: Mapping[str, Any] | None = None, deep: bool = False
+    ) -> Self: ...
+
+
+ModelT = TypeVar("ModelT", bound=OverridableModel)
+
+
+class ChatModel(OverridableModel, Protocol):
+    """What a turn reads of its `ChatSvc`."""
+
+    @property
+    def model(self) -> str: ...
+    @property
+    def api_key(self) -> Secret: ...
+    @property
+    def profile(self) -> ModelProfile | None: ...
+    @property
+    def max_tokens(self) -> int | None: ...
+    @property
+    def stop(self) -> list[str] | None: ...
+    @property
+    def system_role(self) -> SystemRole: ...
+    @property
+    def tool_format(self) -> ToolFormat: ...
+    @property
+    def stream_tool_args(self) -> bool: ...
+    @property
+    def max_repairs(self) -> int: ...
+    @property
+    def on_cut(self) -> str | None: ...
+    @property
+    def max_continuations(self) -> int: ...
+    @property
+    def reasoning(self) -> str: ...
+    @property
+    def image_inputs(self) -> str: ...
+    @property
+    def extra_body(self) -> dict[str, Any]: ...
+    def _limits(self) -> Limits: ...
+
+
 @dataclass(frozen=True)
 class CallOptions:
-    """What one call of a chat model is to do."""
+    """What one call of a chat model is to do.
 
-    settings: Any  # the model, with the settings of this call
+    Attributes:
+        model: The model with the settings of this call.
+        limits: How long the call may take.
+        offer: The tools that are described to the model.
+        response_format: What an answer without calls is to fit.
+        extra_headers: Headers of this call's requests.
+    """
+
+    model: ChatModel
     limits: Limits
     offer: ToolRequest | None
-    response_format: ResponseFormat | None  # of an answer without calls
+    response_format: ResponseFormat | None
     extra_headers: Mapping[str, str] | None
 
 
 def call_options(
-    model: Any, stop: list[str] | None, given: Mapping[str, Any]
+    model: ChatModel, stop: list[str] | None, settings: Mapping[str, Any]
 ) -> CallOptions:
     """The options of one call of a chat model.
 
     Raises:
         SvcRequestError: As `call_settings`; or a tool or a schema cannot be read.
     """
-    settings, others = call_settings(model, stop, given, _CHAT_OPTIONS)
-    offer = response_format = None
+    model, others = call_settings(model, stop, settings, _CHAT_OPTIONS)
+    offer = None
+    response_format = None
     if others.keys() & _ANSWER_OPTIONS:
         from .structured import read_response_format  # noqa: PLC0415  # most calls want a text
         from .tools import tool_request  # noqa: PLC0415  # the same
@@ -130,73 +204,87 @@ def call_options(
         response_format = read_response_format(others.get("response_format"))
         if offer is not None and offer.required:
             response_format = None  # an answer without calls is none
-    limits = settings._limits()  # noqa: SLF001  # our own class
+    limits = model._limits()  # noqa: SLF001  # our own class
     return CallOptions(
-        settings, limits, offer, response_format, others.get("extra_headers")
+        model, limits, offer, response_format, others.get("extra_headers")
     )
 
 
 def call_settings(
-    model: Any,
+    model: ModelT,
     stop: list[str] | None,
-    given: Mapping[str, Any],
+    settings: Mapping[str, Any],
     more: frozenset[str] = frozenset(),
-) -> tuple[Any, dict[str, Any]]:
+) -> tuple[ModelT, dict[str, Any]]:
     """The model with what a call sets differently, and what else the call has, both checked.
 
     Raises:
         SvcRequestError: A name is unknown or a value out of its bounds.
     """
     if stop is not None:
-        given = {**given, "stop": stop}
-    if not given:
+        settings = {**settings, "stop": stop}
+    if not settings:
         return model, {}
     kind = type(model)
     known = kind.overrides | more
-    if not given.keys() <= known:
-        who = f"A call of {kind.__name__}"
-        try:
-            given = resolve_aliases(given, known, who)
-        except ValueError as error:
-            raise SvcRequestError(str(error)) from None
-        for name in given.keys() - known:
-            raise SvcRequestError(
-                f"{who} does not take {name!r}; {suggest_name(name, known)}"
-            )
-    others = {
-        name: value if name in _PASSED else _checked(kind, name, value)
-        for name, value in given.items()
-    }
-    own = {name: others.pop(name) for name in given.keys() & kind.overrides}
+    if not settings.keys() <= known:
+        settings = _resolve_names(settings, known, f"A call of {kind.__name__}")
+    others = {}
+    own = {}
+    for name, value in settings.items():
+        if name in _PASSED:
+            others[name] = value
+            continue
+        checked = _checked(kind, name, value)
+        if name in kind.overrides:
+            own[name] = checked
+        else:
+            others[name] = checked
     if "extra_body" in own:
-        own["extra_body"] = model.extra_body | own["extra_body"]
-    return model.model_copy(update=own) if own else model, others
+        own["extra_body"] = getattr(model, "extra_body", {}) | own["extra_body"]
+    if own:
+        model = model.model_copy(update=own)
+    return model, others
+
+
+def _resolve_names(
+    settings: Mapping[str, Any], known: frozenset[str], owner: str
+) -> dict[str, Any]:
+    try:
+        resolved = resolve_aliases(settings, known, owner)
+    except ValueError as error:
+        raise SvcRequestError(str(error)) from None
+    for name in resolved.keys() - known:
+        raise SvcRequestError(
+            f"{owner} does not take {name!r}; {suggest_name(name, known)}"
+        )
+    return resolved
 
 
 @cache
-def _check_of(kind: Any, name: str) -> TypeAdapter[Any]:
+def _check_of(kind: type[OverridableModel], name: str) -> TypeAdapter[Any]:
     if name == "extra_headers":
         return TypeAdapter(_Headers)
-    field = kind.model_fields[name]
-    return TypeAdapter(Annotated[field.annotation, field])  # type: ignore[arg-type]  # it is a type
+    return TypeAdapter(kind._setting_type(name))  # noqa: SLF001  # our own class
 
 
-def _checked(kind: Any, name: str, value: Any) -> Any:
+def _checked(kind: type[OverridableModel], name: str, value: object) -> Any:
     try:
         return _check_of(kind, name).validate_python(value)
     except ValidationError as error:
-        said = error.errors(
+        details = error.errors(
             include_url=False, include_context=False, include_input=False
         )
-        raise SvcRequestError(
-            f"{name} {said[0]['msg'].removeprefix('Value error, ')}"
-        ) from None
+        problem = details[0]["msg"].removeprefix("Value error, ")
+    raise SvcRequestError(f"{name} {problem}")
 
 
-def traced_options(kind: Any, given: Mapping[str, Any]) -> dict[str, Any]:
+def traced_options(
+    kind: type[OverridableModel], settings: Mapping[str, Any]
+) -> dict[str, Any]:
     """What callbacks, which are told first, may be told of a call's unchecked parameters.
 
     No header is among them, and no unknown name, which may be `api_key`.
     """
     known = (kind.overrides | _CHAT_OPTIONS | ALIASES.keys()) - {"extra_headers"}
-    return {name: value for name, value in given.items() if name in known}
+    return {name: value for name, value in settings.items() if name in known}

@@ -13,6 +13,7 @@ from langchain_core.utils.function_calling import convert_to_openai_tool
 from .._base.tokens import TOKENS_A_TURN, estimate_tokens
 from .._calls import FORMATS, ToolFormat, no_tools_block
 from .._service import Exchange, reveal_secret
+from .._wire import Event
 from ..errors import SvcContextOverflowError
 from .messages import (
     WireMessages,
@@ -22,55 +23,55 @@ from .messages import (
     texts_read,
     to_wire,
 )
-from .options import CallOptions
+from .options import CallOptions, ChatModel
 from .profiles import documented_profile
 from .readers import AnswerReader, TextReader
 from .turn import ChatTurn
 
 
 def new_turn(
-    ask: Callable[[WireMessages], Exchange[Any]],
+    new_exchange: Callable[[WireMessages], Exchange[list[Event]]],
     messages: Sequence[BaseMessage],
     options: CallOptions,
     *,
     stream: bool,
 ) -> ChatTurn:
-    """A turn that is ready to be asked; `ask` makes the call that asks a conversation.
+    """A turn whose first exchange is ready to run; `new_exchange` makes one of a conversation.
 
     Raises:
         SvcRequestError: The conversation cannot be sent.
         SvcContextOverflowError: It cannot fit into the model's window.
     """
-    settings = options.settings
+    model = options.model
     calls_before = options.offer is None and has_calls(messages)
     nonce = ""
     if options.offer is not None or calls_before:
-        nonce = conversation_nonce(messages, reveal_secret(settings.api_key) or "")
+        nonce = conversation_nonce(messages, reveal_secret(model.api_key) or "")
     turns = to_wire(
         messages,
-        system_role=settings.system_role,
+        system_role=model.system_role,
         preamble=_preamble(
-            options, settings.tool_format, nonce, calls_before=calls_before
+            options, model.tool_format, nonce, calls_before=calls_before
         ),
-        tool_format=FORMATS[settings.tool_format],
+        tool_format=FORMATS[model.tool_format],
         nonce=nonce,
-        omit_images=settings.image_inputs == "omit",
+        omit_images=model.image_inputs == "omit",
     )
-    _refuse_too_long(settings, [turn["content"] for turn in turns])
+    _refuse_too_long(model, [turn["content"] for turn in turns])
     if options.offer or options.response_format or calls_before:
         reader: AnswerReader = _reader_of(messages, options, stream=stream)
     else:
-        reader = TextReader(split=settings.reasoning == "split")
+        reader = TextReader(split=model.reasoning == "split")
     return ChatTurn(
-        ask,
+        new_exchange,
         turns,
-        model=settings.model,
-        stops=settings.stop or (),
+        model=model.model,
+        stops=model.stop or (),
         reader=reader,
-        written=FORMATS[settings.tool_format].written,
-        on_cut=settings.on_cut,
-        continuations=settings.max_continuations,
-        reasks=settings.max_repairs,
+        defuse_text=FORMATS[model.tool_format].written,
+        on_cut=model.on_cut,
+        max_continuations=model.max_continuations,
+        max_reasks=model.max_repairs,
     )
 
 
@@ -83,24 +84,24 @@ def _reader_of(
     from .structured import JsonReader  # noqa: PLC0415  # the same
     from .tools import ToolRequest  # noqa: PLC0415  # the same
 
-    settings, offer, form = options.settings, options.offer, options.response_format
+    model, offer, form = options.model, options.offer, options.response_format
     answer = None if form is None else JsonReader(form, streaming=stream)
     if offer is None and answer is not None:
         return answer
     return CallsReader(
         offer or ToolRequest([]),
         answer,
-        tool_format=FORMATS[settings.tool_format],
-        thinks=not answers_at_once(messages, settings.model),
-        stream_arguments=stream and settings.stream_tool_args,
-        split_reasoning=settings.reasoning == "split",
-        mark_cuts=settings.on_cut == "mark",
+        tool_format=FORMATS[model.tool_format],
+        thinks=not answers_at_once(messages, model.model),
+        stream_arguments=stream and model.stream_tool_args,
+        split_reasoning=model.reasoning == "split",
+        mark_cuts=model.on_cut == "mark",
         texts_read=partial(texts_read, messages),
     )
 
 
 def count_prompt(
-    settings: Any,  # the model
+    model: ChatModel,
     messages: Sequence[BaseMessage],
     tools: Sequence[Any],
     count: Callable[[str], int],
@@ -108,8 +109,8 @@ def count_prompt(
     """About how many tokens a conversation has as it would be sent, with its tools."""
     turns = to_wire(
         messages,
-        system_role=settings.system_role,
-        omit_images=settings.image_inputs == "omit",
+        system_role=model.system_role,
+        omit_images=model.image_inputs == "omit",
     )
     schemas = (json.dumps(convert_to_openai_tool(tool)) for tool in tools)
     return sum(count(turn["content"]) + TOKENS_A_TURN for turn in turns) + sum(
@@ -135,11 +136,11 @@ _SURE_FACTOR = (
 )
 
 
-def _refuse_too_long(settings: Any, prompt: list[str]) -> None:
-    model: str = settings.model
-    profile: Any = settings.profile or {}
-    if profile.get("name", model) != model:  # of the model that another one replaces
-        profile = documented_profile(model) or {}
+def _refuse_too_long(model: ChatModel, prompt: list[str]) -> None:
+    name = model.model
+    profile = model.profile or {}
+    if profile.get("name", name) != name:  # of the model that another one replaces
+        profile = documented_profile(name) or {}
     window = profile.get("max_input_tokens")
     if (
         not window or sum(map(len, prompt)) <= window
@@ -149,5 +150,5 @@ def _refuse_too_long(settings: Any, prompt: list[str]) -> None:
     if count > _SURE_FACTOR * window:
         raise SvcContextOverflowError(
             f"The prompt has about {count:,} tokens and cannot fit into the {window:,} of "
-            f"{model!r}; nothing was sent. Shorten it or choose a model with a larger window"
+            f"{name!r}; nothing was sent. Shorten it or choose a model with a larger window"
         )

@@ -23,6 +23,7 @@ from pydantic_core import ValidationError
 import langchain_svc as svc
 
 from .. import config
+from .._wire import About, Text
 from ..chat import ListedModel
 from ..config import GENERAL, MEDICAL, V1, Interface
 from ..errors import (
@@ -255,20 +256,29 @@ def _find_unset(interface: Interface) -> _Finding | None:
 def _check_chat(model: Any) -> _Finding:
     """A chat of a few tokens, whose stream shows its format.
 
-    The end mark and the usage are seen in the exchange and its parser, below the model's own face.
+    The end mark and the usage stand in the exchange and its events, below the model's own face.
     """
     messages = [HumanMessage("Say OK.")]
     exchange = model._begin(messages, None, {"max_tokens": 5}, stream=True).exchange  # noqa: SLF001  # our own class
-    pieces, duration = _timed(lambda: list(model._pieces(exchange)))  # noqa: SLF001  # our own class
+    reads, duration = _timed(lambda: list(model._pieces(exchange)))  # noqa: SLF001  # our own class
     label = exchange.head.headers.get("content-type", "no Content-Type")
     label = label.partition(";")[0][:60]
-    observed = exchange.parser.decoder.seen
-    end = "its own end mark" if observed.ended else observed.finish_reason or "nothing"
-    usage = "sent" if observed.usage else "not sent (it is estimated)"
+    about = About()
+    text_reads = 0
+    for events in reads:
+        if any(isinstance(event, Text) for event in events):
+            text_reads += 1
+        for event in events:
+            if not isinstance(event, Text):
+                about.note(event)
+    end = about.finish_reason or "nothing"
+    if exchange.parser.ended:
+        end = "its own end mark"
+    usage = "sent" if about.usage else "not sent (it is estimated)"
     return _Finding(
         "v1",
         "ok",
-        f"a stream of {len(pieces)} pieces in {duration}: {label}, ended by {end}, "
+        f"a stream of {text_reads} pieces in {duration}: {label}, ended by {end}, "
         f"usage {usage}",
     )
 

@@ -10,11 +10,11 @@ from langchain_core.messages import AIMessageChunk
 from langchain_core.messages.tool import tool_call_chunk
 from langchain_core.outputs import ChatGenerationChunk
 
-from langchain_svc.chat.turn import constructed, copied, is_middle, text_chunk
+from langchain_svc.chat.chunk_copies import construct_chunk, copy_chunk, is_middle, text_chunk
 
 
 def test_they_are_copied_in_these_versions():
-    assert text_chunk is copied
+    assert text_chunk is copy_chunk
 
 
 TEXTS = [("a",), (" two\nlines",), ("é\u0000🙂",)]
@@ -23,7 +23,7 @@ ARGUMENTS = [("", [tool_call_chunk(args=args, index=1)]) for args in ('": 1', " 
 
 @pytest.mark.parametrize("given", TEXTS + ARGUMENTS)
 def test_nobody_can_tell_one_from_the_other(given):
-    one, other = copied(*given), constructed(*given)
+    one, other = copy_chunk(*given), construct_chunk(*given)
     assert all(map(is_middle, given[1] if len(given) > 1 else ()))
     assert one == other
     assert one.message == other.message
@@ -39,9 +39,9 @@ def test_nobody_can_tell_one_from_the_other(given):
 
 
 def test_what_a_caller_changes_in_one_is_not_in_the_next():
-    one, other = copied("a").message, copied("b").message
+    one, other = copy_chunk("a").message, copy_chunk("b").message
     one.additional_kwargs["x"] = one.response_metadata["y"] = 1
     one.tool_calls.append("z")
     one.name = "Ada"
-    assert other == constructed("b").message
-    assert copied("c").message == constructed("c").message
+    assert other == construct_chunk("b").message
+    assert copy_chunk("c").message == construct_chunk("c").message

@@ -11,9 +11,10 @@ import pytest
 
 import langchain_svc as svc
 from langchain_svc._service.exchange import converse
-from langchain_svc._service.parsers import TextParser, WholeParser
+from langchain_svc._service.parsers import EventParser, WholeParser
 from langchain_svc._service.retry_budget import REFILL, STORE, TOKENS_A_SECOND, RetryBudget
-from langchain_svc._service.steps import READ, Exchange, Head, Limits, Lost, Open, Request, Sleep
+from langchain_svc._service.steps import READ, Exchange, Head, Limits, Loss, Open, Request, Sleep
+from langchain_svc._wire import End, Text
 from langchain_svc.sandbox import Fault, Sandbox
 
 GOOD = b'{"choices": [{"index": 0, "message": {"content": "Hi"}, "finish_reason": "stop"}]}'
@@ -23,7 +24,7 @@ DONE = b"data: [DONE]\n\n"
 HEADERS = (("Authorization", "Bearer k"),)
 URL = "https://svc.example/v1/chat/completions"
 REQUEST = Request("POST", URL, HEADERS, b"{}", ("Ann Meyer",), ("k-secret",))
-OK, DOWN, FULL, REFUSED = Head(200, {}), Head(503, {}), Head(429, {}), Lost("connect", "refused")
+OK, DOWN, FULL, REFUSED = Head(200, {}), Head(503, {}), Head(429, {}), Loss("connect", "refused")
 
 
 class World:
@@ -104,7 +105,7 @@ class World:
             if step is READ:
                 self.now += self.a_read
                 reply = body.pop(0) if body else b""
-            elif isinstance(step, (dict, str)):
+            elif isinstance(step, (dict, list)):
                 self.pieces.append(step)
                 self.ended[number] = step
 
@@ -126,7 +127,7 @@ def pauses(world):
 
 
 def texts():
-    return TextParser()
+    return EventParser()
 
 
 # -- one call -------------------------------------------------------------------------------------
@@ -161,13 +162,13 @@ def test_nothing_is_sent_after_the_deadline():
 def test_a_filtered_answer_may_be_empty():
     body = b'data: {"choices":[{"index":0,"delta":{},"finish_reason":"content_filter"}]}\n\n' + DONE
     world = one([OK, body], reader=texts)
-    assert isinstance(world.ended[0], StopIteration)
-    assert world.pieces == []
+    assert isinstance(world.failed[0], StopIteration)
+    assert world.pieces == [[End("content_filter")]]
 
 
-@pytest.mark.parametrize("end", [Lost("read"), Lost("timeout"), b""])
+@pytest.mark.parametrize("end", [Loss("read"), Loss("timeout"), b""])
 def test_nothing_is_missing_after_a_finish_reason(end):
-    assert one([OK, STREAM + REASON, end], reader=texts).pieces == ["Hi"]
+    assert one([OK, STREAM + REASON, end], reader=texts).pieces == [[Text("Hi"), End("stop")]]
 
 
 @pytest.mark.parametrize(
@@ -190,7 +191,7 @@ def test_an_error_inside_the_answer_is_told_without_what_was_sent():
 
 
 def test_a_failed_connection_names_the_place_but_no_key():
-    world = one(Lost("connect", "proxy k-secret said no"), max_retries=0)
+    world = one(Loss("connect", "proxy k-secret said no"), max_retries=0)
     assert str(world.ended[0]) == (
         "The service at https://svc.example could not be reached: proxy [key] said no; "
         "check the base URL, and that the server is running"
@@ -273,11 +274,13 @@ def test_a_prompt_that_always_fails_is_no_outage_where_others_are_answered():
 def test_a_full_plan_takes_nothing_from_the_budget():
     world = World(lambda *_: FULL, max_retries=500, deadline=None).run(1)
     assert len(world.sent) == 501
-    assert [world.retry_budget.take(world.now) for _ in range(int(STORE) + 1)].count(True) == STORE
+    assert [world.retry_budget.take_token(world.now) for _ in range(int(STORE) + 1)].count(
+        True
+    ) == STORE
 
 
 def test_a_callers_own_deadline_takes_nothing_either():
-    late = World(lambda *_: Lost("timeout"), takes=2.0, deadline=1.0).run(60)
+    late = World(lambda *_: Loss("timeout"), takes=2.0, deadline=1.0).run(60)
     assert all(isinstance(end, svc.SvcTimeoutError) for end in late.ended.values())
     assert len(late.sent) == 60
 

@@ -7,7 +7,7 @@ import zlib
 
 import pytest
 
-from langchain_svc._wire.body import BodyError, BodyReader
+from langchain_svc._wire.body import BodyDecoder, BodyError
 
 TEXT = b"The quick brown fox. " * 500
 
@@ -20,9 +20,9 @@ ENCODED = {
 
 
 def read(encoding, raw, limit=100_000, step=7):
-    reader = BodyReader(encoding, limit)
-    out = b"".join(reader.feed(raw[i : i + step]) for i in range(0, len(raw), step))
-    reader.finish()
+    decoder = BodyDecoder(encoding, limit)
+    out = b"".join(decoder.decode(raw[i : i + step]) for i in range(0, len(raw), step))
+    decoder.close()
     return out
 
 
@@ -54,9 +54,9 @@ def test_the_limit_is_exact_also_for_much_in_little(pack):
 
 def test_a_bomb_is_never_unpacked_beyond_the_limit():
     bomb = gzip.compress(b"\0" * 50_000_000)
-    reader = BodyReader("gzip", 1_000_000)
+    decoder = BodyDecoder("gzip", 1_000_000)
     sizes = []
     with pytest.raises(BodyError, match="larger than 1000000 bytes"):
         for i in range(0, len(bomb), 1000):
-            sizes.append(len(reader.feed(bomb[i : i + 1000])))
+            sizes.append(len(decoder.decode(bomb[i : i + 1000])))
     assert sum(sizes) <= 1_000_000

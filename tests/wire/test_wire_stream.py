@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import itertools
 import json
+from types import SimpleNamespace
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from langchain_svc._wire import stream
+from langchain_svc._wire import About, Metadata, Text, stream
 from langchain_svc._wire.stream import StreamDecoder
 
 EVENTS = ("text/event-stream", "text/event-stream; charset=utf-8")
@@ -61,8 +62,15 @@ BODIES = {
 
 def decode(label, *parts):
     decoder = StreamDecoder(label)
-    texts = [text for part in parts for text in decoder.feed(part)] + decoder.finish()
-    return "".join(texts), decoder.seen
+    events = [event for part in parts for event in decoder.decode(part)] + decoder.close()
+    about = About()
+    for event in events:
+        if not isinstance(event, Text):
+            about.note(event)
+    text = "".join(event.text for event in events if isinstance(event, Text))
+    assert about.metadata == decoder.state.metadata
+    assert about.finish_reason == decoder.state.finish_reason
+    return text, SimpleNamespace(**vars(about) | vars(decoder.state))
 
 
 PAIRS = list(itertools.product(BODIES, LABELS))
@@ -126,7 +134,8 @@ def test_short_texts_of_a_model_are_text(body):
 
 def test_what_a_stream_says_besides_its_text():
     _, seen = decode("text/event-stream", BODIES["sse"])
-    assert (seen.model, seen.id, seen.finish_reason, seen.usage) == ("svc-pro", "c1", "stop", USAGE)
+    assert seen.metadata == Metadata(model="svc-pro", id="c1")
+    assert (seen.finish_reason, seen.usage) == ("stop", USAGE)
     assert seen.ended
 
 
@@ -157,6 +166,12 @@ def test_halves_of_a_surrogate_pair_join_over_chunks():
     assert decode("text/event-stream", sse(*halves))[0] == "xa🇧b"
     alone = [chunk("x"), chunk("a\ud83c"), chunk(finish="stop")]
     assert decode("text/event-stream", sse(*alone))[0] == "xa\ufffd"
+
+
+def test_a_type_may_be_any_json():
+    body = sse('{"type": ["done"], "text": "Hi"}', "[DONE]")
+    text, seen = decode("text/event-stream", body)
+    assert (text, seen.fault, seen.finish_reason) == ("Hi", None, None)
 
 
 def test_another_choice_is_not_mixed_in():
@@ -225,10 +240,10 @@ def test_text_that_looks_like_a_format_stays_text(prose):
 @pytest.mark.parametrize("label", LABELS)
 def test_text_is_handed_on_as_soon_as_its_event_is_whole(label):
     decoder = StreamDecoder(label)
-    assert decoder.feed(sse(chunk("a"))) == ["a"]
-    assert decoder.feed(sse(chunk("b"), chunk("c"))) == ["b", "c"]
+    assert decoder.decode(sse(chunk("a"))) == [Metadata("svc-pro", "c1"), Text("a")]
+    assert decoder.decode(sse(chunk("b"), chunk("c"))) == [Text("b"), Text("c")]
     plain = StreamDecoder("text/plain")
-    assert plain.feed(b"a b") == ["a b"]
+    assert plain.decode(b"a b") == [Text("a b")]
 
 
 @pytest.mark.parametrize("line", [b"data: x\n", b":\n", b"id: 1\r\n", b'{"id":\n', b'{"id": 1,'])
@@ -247,7 +262,8 @@ def test_a_head_that_stays_undecided_is_not_looked_at_for_every_line(line, monke
 def test_an_event_is_handed_on_with_its_blank_line_however_long_it_was(filler):
     decoder = StreamDecoder("")
     parts = [b": " + b"x" * 90 + b"\n"] * (filler // 90) + [sse(chunk("Hi"))]
-    assert [text for part in parts for text in decoder.feed(part)] == ["Hi"]
+    events = [event for part in parts for event in decoder.decode(part)]
+    assert events == [Metadata("svc-pro", "c1"), Text("Hi")]
 
 
 @settings(max_examples=150, deadline=None)

@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from langchain_svc._wire import v1
+from langchain_svc._wire import End, Metadata, Text, Usage, v1
 
 
 def answer(message=None, **more):
@@ -36,14 +36,15 @@ def test_lone_surrogates_become_replacement_characters(text, sent):
     ],
 )  # fmt: skip
 def test_every_plausible_answer(body, text):
-    assert v1.read_completion(body).text == text
+    (read,) = [event for event in v1.read_completion(body) if isinstance(event, Text)]
+    assert read.text == text
 
 
 def test_what_an_answer_says_besides_its_text():
     usage = {"prompt_tokens": 1, "completion_tokens": 2, "total_tokens": 3}
-    found = v1.read_completion(answer(id="c1", model="svc-pro", created=5, usage=usage))
-    assert (found.text, found.finish_reason) == ("Hi", "stop")
-    assert (found.model, found.id, found.created, found.usage) == ("svc-pro", "c1", 5, usage)
+    events = v1.read_completion(answer(id="c1", model="svc-pro", created=5, usage=usage))
+    metadata = Metadata("svc-pro", "c1", 5)
+    assert events == [metadata, Text("Hi"), Usage(usage), End("stop")]
 
 
 @pytest.mark.parametrize(
