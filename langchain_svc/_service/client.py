@@ -1,4 +1,4 @@
-"""Two short drivers for the one conversation of `exchange.py`: blocking, and on an event loop.
+"""Two short drivers for the conversation of an exchange: blocking, and on an event loop.
 
 Closing a driver's generator, which also happens when it is left early or its task is cancelled,
 closes the connection at once if the body was not read to its end.
