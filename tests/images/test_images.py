@@ -45,25 +45,68 @@ def test_decompression_bombs_are_refused_by_their_header():
 # -- addresses -------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("url", ["https://example.com/a.png", "http://example.com", "https://sub.example.co.uk:8443/a%20b?c=d&e=f#g", "https://EXAMPLE.com/a", "https://example.com./a", "https://xn--bcher-kva.example/a", "https://contest.net/", "https://ts.network/", "https://example.com:80/"])  # fmt: skip
+@pytest.mark.parametrize(
+    "url",
+    [
+        "https://example.com/a.png",
+        "http://example.com",
+        "https://sub.example.co.uk:8443/a%20b?c=d&e=f#g",
+        "https://EXAMPLE.com/a",
+        "https://example.com./a",
+        "https://xn--bcher-kva.example/a",
+        "https://contest.net/",
+        "https://ts.network/",
+        "https://example.com:80/",
+    ],
+)
 def test_public_addresses(url):
     assert check_address(url) == url
 
 
 # What some parser or network would read as an address of its own.
 NEARLY_PUBLIC = [
-    "https://8.8.8.8/a", "https://[2606:4700::1111]/a", "https://8.8.8.8%2elocalhost/", "https://8.8.8.8%/", "https://8.8.8.8%25x/", "https://[2606:4700::1111%25eth0]/",
-    "https://[::127.0.0.1]/", "https://[::ffff:0:127.0.0.1]/", "https://[64:ff9b:1::7f00:1]/", "https://[64:ff9b::7f00:1]/",
+    "https://8.8.8.8/a", "https://[2606:4700::1111]/a", "https://8.8.8.8%2elocalhost/",
+    "https://8.8.8.8%/", "https://8.8.8.8%25x/", "https://[2606:4700::1111%25eth0]/",
+    "https://[::127.0.0.1]/", "https://[::ffff:0:127.0.0.1]/", "https://[64:ff9b:1::7f00:1]/",
+    "https://[64:ff9b::7f00:1]/",
     "https://[fec0::1]/", "https://[5f00::1]/", "https://[8000::1]/",
     "https://010.8.8.8/", "https://01.1.1.1/", "https://8.8.2056/", "https://0x08.8.8.8/", "https://134744072/",
     "https://localhost.localdomain/", "https://api.default.svc/",
-    "https://168.63.129.16/metadata", "https://192.0.0.192/", "https://192.0.0.9/", "https://192.88.99.1/", "https://[3fff::1]/", "https://[3fff:fff::1]/",
+    "https://168.63.129.16/metadata", "https://192.0.0.192/", "https://192.0.0.9/",
+    "https://192.88.99.1/", "https://[3fff::1]/", "https://[3fff:fff::1]/",
     "https://example.com:0/", "https://[::ffff:168.63.129.16]/", "https://[2002:a83f:8110::]/",
-    *[f"https://api.{end}/" for end in ("private", "intra", "consul", "default", "test", "onion", "invalid", "example.ts.net", "TS.NET.")],
+    *[
+        f"https://api.{end}/"
+        for end in (
+            "private", "intra", "consul", "default", "test", "onion", "invalid", "example.ts.net",
+            "TS.NET.",
+        )
+    ],
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize("url", ["https://user@example.com/", "https://[::ffff:10.0.0.1]/", "https://[2002:7f00:1::]/", "https://[2001:0:53aa:64c:0:fbff:b6f5:1]/", "https://[ff02::1]/", "https://[::]/", "https://192.168.1/", "https://0/", "https://255.255.255.255/", "https://example/", "https://-a.example/", "https://ex_ample..com/", "https://[::1", "mailto:a@example.com", "https://é.example/", "https://example.com:x/", *NEARLY_PUBLIC])  # fmt: skip
+@pytest.mark.parametrize(
+    "url",
+    [
+        "https://user@example.com/",
+        "https://[::ffff:10.0.0.1]/",
+        "https://[2002:7f00:1::]/",
+        "https://[2001:0:53aa:64c:0:fbff:b6f5:1]/",
+        "https://[ff02::1]/",
+        "https://[::]/",
+        "https://192.168.1/",
+        "https://0/",
+        "https://255.255.255.255/",
+        "https://example/",
+        "https://-a.example/",
+        "https://ex_ample..com/",
+        "https://[::1",
+        "mailto:a@example.com",
+        "https://é.example/",
+        "https://example.com:x/",
+        *NEARLY_PUBLIC,
+    ],
+)
 def test_other_addresses(url):
     with pytest.raises(ImageError):
         check_address(url)
@@ -123,7 +166,9 @@ def test_a_missed_file_is_named_from_the_root(tmp_path, monkeypatch):
     assert text[:20] not in str(caught.value)
 
 
-@pytest.mark.parametrize("path", ["cat.png", "C:\\Users\\zoe\\cat.png", "file:///home/zoe/cat.png", "~/cat.png"])  # fmt: skip
+@pytest.mark.parametrize(
+    "path", ["cat.png", "C:\\Users\\zoe\\cat.png", "file:///home/zoe/cat.png", "~/cat.png"]
+)
 def test_a_path_where_an_address_belongs_is_told_what_to_write(path):
     with pytest.raises(ImageError, match=r"path is not read from here.*images\.add\(path\)"):
         check_address(path)
@@ -141,11 +186,48 @@ def test_addresses_are_kept_and_never_fetched():
         store.save("img_1", "x.png")
 
 
-NO_IMAGES = [b"\x89PNG\r\n\x1a\n", b"<svg/>", b"BM" + bytes(60), b"%PDF-1.7", b"RIFF\0\0\0\0WAVE" + bytes(40), b"RIFF\0\0\0\0WEBPVP8?" + bytes(40), b"GIF89a", b"\xff\xd8\xff\xe0\x00\x00" + bytes(30), b"\xff\xd8\xff" + b"\xff" * 100, png_header(0, 5), "%%%", "data:image/png,abc", "data:", "Ä", "A" * 5]  # fmt: skip
-NO_IMAGES += [SimpleNamespace(_repr_png_=lambda held=held: held) for held in (None, "/etc/hosts", (made(), {}), b"no PNG")]  # fmt: skip
+NO_IMAGES = [
+    b"\x89PNG\r\n\x1a\n",
+    b"<svg/>",
+    b"BM" + bytes(60),
+    b"%PDF-1.7",
+    b"RIFF\0\0\0\0WAVE" + bytes(40),
+    b"RIFF\0\0\0\0WEBPVP8?" + bytes(40),
+    b"GIF89a",
+    b"\xff\xd8\xff\xe0\x00\x00" + bytes(30),
+    b"\xff\xd8\xff" + b"\xff" * 100,
+    png_header(0, 5),
+    "%%%",
+    "data:image/png,abc",
+    "data:",
+    "Ä",
+    "A" * 5,
+]
+NO_IMAGES += [
+    SimpleNamespace(_repr_png_=lambda held=held: held)
+    for held in (None, "/etc/hosts", (made(), {}), b"no PNG")
+]
 
 
-@pytest.mark.parametrize("image", [*NO_IMAGES, b"", b"text", "", "no/such/file.png", "\0", "data:image/png;base64,AAAA", "x" * 5000, 7, None, object(), Image.new("CMYK", (5, 3)), Path("no/such/file.png"), Path()])  # fmt: skip
+@pytest.mark.parametrize(
+    "image",
+    [
+        *NO_IMAGES,
+        b"",
+        b"text",
+        "",
+        "no/such/file.png",
+        "\0",
+        "data:image/png;base64,AAAA",
+        "x" * 5000,
+        7,
+        None,
+        object(),
+        Image.new("CMYK", (5, 3)),
+        Path("no/such/file.png"),
+        Path(),
+    ],
+)
 def test_what_cannot_be_added(image):
     with pytest.raises(svc.SvcRequestError, match="cannot be added"):
         svc.ImageStore().add(image)

@@ -74,9 +74,12 @@ def segment(marker, body):
 
 
 CASES = [
-    ("PNG", "1", {}), ("PNG", "L", {}), ("PNG", "LA", {}), ("PNG", "P", {}), ("PNG", "RGB", {}), ("PNG", "RGBA", {}), ("PNG", "I;16", {}),
-    ("PNG", "P", {"transparency": 3}), ("PNG", "RGB", {"transparency": (0, 0, 0)}), ("JPEG", "L", {}), ("JPEG", "RGB", {}), ("JPEG", "CMYK", {}),
-    ("JPEG", "RGB", {"progressive": True}), ("JPEG", "RGB", {"restart_marker_rows": 1}), ("JPEG", "RGB", {"keep_rgb": True}), ("JPEG", "RGB", {"subsampling": 0, "quality": 99}),
+    ("PNG", "1", {}), ("PNG", "L", {}), ("PNG", "LA", {}), ("PNG", "P", {}), ("PNG", "RGB", {}),
+    ("PNG", "RGBA", {}), ("PNG", "I;16", {}),
+    ("PNG", "P", {"transparency": 3}), ("PNG", "RGB", {"transparency": (0, 0, 0)}),
+    ("JPEG", "L", {}), ("JPEG", "RGB", {}), ("JPEG", "CMYK", {}),
+    ("JPEG", "RGB", {"progressive": True}), ("JPEG", "RGB", {"restart_marker_rows": 1}),
+    ("JPEG", "RGB", {"keep_rgb": True}), ("JPEG", "RGB", {"subsampling": 0, "quality": 99}),
     ("WEBP", "RGB", {}), ("WEBP", "RGBA", {}), ("WEBP", "RGB", {"lossless": False}),
 ]  # fmt: skip
 
@@ -108,7 +111,16 @@ def test_the_orientation_is_kept_alone(kind, orientation):
     assert pixels(bare) == pixels(data)
 
 
-@pytest.mark.parametrize("block", [b"II*\0" + b"\xff" * 20, b"MM\0*", b"", b"II*\0\x08\0\0\0\x01\0\x12\x01\x03\0\x01\0\0\0\x63\0\0\0", SECRET])  # fmt: skip
+@pytest.mark.parametrize(
+    "block",
+    [
+        b"II*\0" + b"\xff" * 20,
+        b"MM\0*",
+        b"",
+        b"II*\0\x08\0\0\0\x01\0\x12\x01\x03\0\x01\0\0\0\x63\0\0\0",
+        SECRET,
+    ],
+)
 def test_unreadable_exif_is_left_out_whole(block):
     data = written(picture(), "JPEG")
     with_it = data[:2] + segment(0xE1, b"Exif\0\0" + block) + data[2:]
