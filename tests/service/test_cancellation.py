@@ -254,7 +254,7 @@ def slow_nonsense(connection):
     connection.sendall(response(json.dumps(answer).encode()))
 
 
-@pytest.mark.parametrize("stream", [False, True])
+@pytest.mark.parametrize("stream", [False, pytest.param(True, marks=pytest.mark.slow)])
 def test_the_tries_of_one_structured_answer_share_the_deadline(stream):
     with (
         RawServer(slow_nonsense) as server,

@@ -207,7 +207,9 @@ def failing(rate, kinds=(DOWN, REFUSED), seed=7):
 
 
 @pytest.mark.parametrize("max_retries", [2, 10])
-@pytest.mark.parametrize("at_once", [1, 16, 128])
+@pytest.mark.parametrize(
+    "at_once", [1, *(pytest.param(many, marks=pytest.mark.slow) for many in (16, 128))]
+)
 def test_thirty_in_a_hundred_failing_costs_less_than_half_more(max_retries, at_once):
     world = World(failing(0.3), max_retries=max_retries).run(4000, at_once)
     lost = 4000 * 0.3 ** (max_retries + 1)  # whose every try failed: the budget adds none to them
@@ -215,7 +217,9 @@ def test_thirty_in_a_hundred_failing_costs_less_than_half_more(max_retries, at_o
     assert 4000 - world.good == pytest.approx(lost, abs=40)
 
 
-@pytest.mark.parametrize("rate", [0.4, 0.6, 0.8, 1.0])
+@pytest.mark.parametrize(
+    "rate", [0.4, *(pytest.param(rate, marks=pytest.mark.slow) for rate in (0.6, 0.8, 1.0))]
+)
 def test_beyond_that_retries_are_bound_to_good_answers(rate):
     world = World(failing(rate), max_retries=10).run(2000, 128)
     retries = len(world.sent) - 2000
@@ -299,6 +303,7 @@ def test_whoever_waits_for_an_outage_to_end_tries_again_before_giving_up(seed, l
     assert not [end for end in world.ended.values() if isinstance(end, svc.SvcError)]
 
 
+@pytest.mark.slow
 async def test_a_call_sits_out_an_outage():
     with Sandbox() as box:
         box.faults = [Fault(status=503, times=60)]

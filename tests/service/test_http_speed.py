@@ -119,6 +119,7 @@ print({answer.text for answer in answers})
 """
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(sys.platform == "win32", reason="Windows has no such limit")
 def test_a_process_that_may_open_few_files_waits_for_its_own():
     with Sandbox(plan="enterprise", faults=[Fault(delay=0.05, times=300)]) as box:

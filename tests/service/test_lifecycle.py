@@ -47,6 +47,7 @@ def descriptors():
     return len(list(Path("/proc/self/fd").iterdir()))
 
 
+@pytest.mark.slow
 def test_a_hundred_event_loops(box, model):
     asyncio.run(model.ainvoke("hi"))
     before, threads = descriptors(), threading.active_count()
@@ -58,6 +59,7 @@ def test_a_hundred_event_loops(box, model):
     assert len(box.requests) == 101
 
 
+@pytest.mark.slow
 def test_a_loop_closed_without_any_courtesy_is_noticed_at_the_next_use(box, model):
     code = f"""
         import asyncio
@@ -142,7 +144,7 @@ def on_a_loop_of_its_own(model, text):
 
 
 @pytest.mark.filterwarnings("ignore:.*fork:DeprecationWarning")
-@pytest.mark.parametrize("method", ["fork", "spawn"])
+@pytest.mark.parametrize("method", ["fork", pytest.param("spawn", marks=pytest.mark.slow)])
 def test_a_model_works_in_other_processes(box, monkeypatch, method):
     for name, value in box.env.items():
         monkeypatch.setenv(name, value)
@@ -181,6 +183,7 @@ def test_event_loops_inside_threads_of_an_event_loop(box, model):
     assert settled(lambda: box.open_connections, 0) == 0
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("call", ["invoke", "stream", "ainvoke", "astream"])
 def test_close_while_another_thread_is_in_a_call(call):
     """The other thread gets its whole answer or an error of ours, and no hang."""
@@ -268,6 +271,7 @@ async def test_an_end_on_a_loop_closes_both_pools(box, model, end):
     assert await asyncio.to_thread(settled, lambda: box.open_connections, 0) == 0
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "ending", ["open stream", "open astream", "unclosed model", "daemon thread"]
 )
@@ -331,6 +335,7 @@ def test_a_call_leaves_no_cycle_that_holds_its_model(box, call, fault):
         gc.enable()
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="no forks here")
 def test_a_fork_amid_the_very_first_call(box):
     """The child would find half an import, which no thread of it ends."""

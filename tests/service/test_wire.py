@@ -28,7 +28,7 @@ from peers import (
 )
 
 import langchain_svc as svc
-from langchain_svc._http import connections, pools
+from langchain_svc._http import connections, pools, sockets
 from langchain_svc._service import ON_WAIT
 from langchain_svc.sandbox import Sandbox
 
@@ -203,6 +203,7 @@ def test_an_answer_before_the_question_is_heard_or_refused_at_once(authority, tr
     assert time.monotonic() - begun < 4
 
 
+@pytest.mark.slow
 def test_an_answer_that_comes_before_the_request_was_taken():
     """A gateway refuses a large request by its head alone, and reads no further."""
 
@@ -319,6 +320,7 @@ def test_an_address_that_cannot_be_reached_leaves_the_next(monkeypatch, fault, w
                 raise OSError(97, "Address family not supported by protocol")
             super().__init__(family, *how, **given)
 
+    monkeypatch.setattr(sockets, "_PATIENCE", 0.5)
     with full_backlog() as silent, RawServer(lambda c: c.sendall(response(SOUND))) as server:
         port = server.port
         first = (socket.AF_INET6, socket.SOCK_STREAM, 6, "", ("::1", port, 0, 0))
