@@ -1,16 +1,16 @@
 -- A budget that processes share: one script, so that asking is atomic and takes one round trip. The
 -- clock is that of Redis. KEYS: the state, the reservations (by id), what each process used (by its
--- name), when each process asked last, and when this Redis first kept an account. ARGV, in JSON: the
--- name of the period, and the question (see redis_budget.py).
+-- name), when each process sent its last request, and when this Redis first kept an account. ARGV, in
+-- JSON: the name of the period, and the request (see redis_budget.py).
 --
--- A process tells with each question all that it used in the period, not what it used since the last
--- one. So a question that is repeated counts once, and a Redis that has started empty is filled again
--- by the questions that come.
+-- A process reports with each request all that it used in the period, and not what it used since the
+-- last one. So a request that is repeated counts once, and the requests that come fill a Redis again
+-- that has started empty.
 local RECOVERY = 5.0 -- seconds in which a process that is new waits for those that may know more
 local SILENT = 86400 -- seconds after which the sum alone keeps what a process used
 local HOUR, DAY, KEPT = 3600, 86400, {hour = 7200, day = 172800, month = 63 * 86400}
 local state_key, holds_key, processes_key, times_key, began_key = unpack(KEYS)
-local name, ask = cjson.decode(ARGV[1])[1], cjson.decode(ARGV[2])
+local name, request = cjson.decode(ARGV[1])[1], cjson.decode(ARGV[2])
 
 local time = redis.call('TIME')
 local now = tonumber(time[1]) + tonumber(time[2]) / 1e6
@@ -64,45 +64,45 @@ local function reserve(id, amounts)
   end
 end
 
--- What the process has used. `known` is the largest sum that a process was told before Redis lost the
--- account, `told` the part of it that its owners have told again: the rest was used by processes that
--- have not come back, and perhaps never will.
-local lost = ask.born ~= '' and ask.born ~= state.born
-local is_of_now = ask.period == state.period
+-- What the process has used. `known` is the largest sum that a process had from Redis before the account
+-- was lost, `told` the part of it that its owners have reported again. The rest was used by processes
+-- that have not come back, and perhaps never will.
+local lost = request.born ~= '' and request.born ~= state.born
+local is_of_now = request.period == state.period
 if not lost then
-  local before = redis.call('HGET', processes_key, ask.process)
+  local before = redis.call('HGET', processes_key, request.process)
   before = before and cmsgpack.unpack(before)
-  if ask.recovery and is_of_now then
+  if request.recovery and is_of_now then
     if not before then
-      for i = 1, 3 do state.known[i] = math.max(state.known[i], ask.recovery.sum[i]) end
-      change(state.told, ask.recovery.told, 1)
+      for i = 1, 3 do state.known[i] = math.max(state.known[i], request.recovery.sum[i]) end
+      change(state.told, request.recovery.told, 1)
       before = {0, 0, 0}
     end
-    for id, amounts in pairs(ask.recovery.reserved) do reserve(id, amounts) end
+    for id, amounts in pairs(request.recovery.reserved) do reserve(id, amounts) end
     state.recovers_until = 0
   end
   if is_of_now then
-    change(state.used, before or ask.told, -1)
-    change(state.used, ask.used, 1)
-    redis.call('HSET', processes_key, ask.process, cmsgpack.pack(ask.used))
-    redis.call('ZADD', times_key, now, ask.process)
+    change(state.used, before or request.told, -1)
+    change(state.used, request.used, 1)
+    redis.call('HSET', processes_key, request.process, cmsgpack.pack(request.used))
+    redis.call('ZADD', times_key, now, request.process)
     for _, process in ipairs(redis.call('ZRANGEBYSCORE', times_key, '-inf', now - SILENT, 'LIMIT', 0, 20)) do
       redis.call('HDEL', processes_key, process)
       redis.call('ZREM', times_key, process)
     end
   end
-  for _, id in ipairs(ask.release) do release(id) end
+  for _, id in ipairs(request.release) do release(id) end
 end
 
 local sum = {}
 for i = 1, 3 do sum[i] = state.used[i] + math.max(0, state.known[i] - state.told[i]) end
 local reply = {born = state.born, period = state.period, lost = lost, granted = false, wait = 0}
-if ask.call and not lost then
+if request.call and not lost then
   local fits = true
   for i = 1, 3 do
-    local bound = ask.call.bounds[i]
+    local bound = request.call.bounds[i]
     local free = bound ~= cjson.null and math.max(0, bound - sum[i] - state.reserved[i])
-    if free and ask.call.most[i] > free then fits = false end
+    if free and request.call.most[i] > free then fits = false end
   end
   if now < state.recovers_until then
     reply.wait = state.recovers_until - now
@@ -118,7 +118,7 @@ for i = 1, 3 do
   reply.used[i] = string.format('%.17g', sum[i])
   reply.reserved[i] = string.format('%.17g', state.reserved[i])
 end
-if reply.granted then reserve(ask.call.id, ask.call.most) end
+if reply.granted then reserve(request.call.id, request.call.most) end
 
 redis.call('SET', state_key, cmsgpack.pack(state))
 if name ~= cjson.null then

@@ -1,15 +1,15 @@
 -- `ledger.py` in Redis: one script, so that asking is atomic and takes one round trip. The clock is
 -- that of Redis. KEYS: the state, the queue (by turn), when each waiting call is given up, the
--- tokens of each, the processes (by when they asked last), and of each class the last turn of each
--- party. ARGV, in JSON: the plan's limits and the question (see redis_store.py).
+-- tokens of each, the processes (by their last request), and of each class the last turn of each
+-- party. ARGV, in JSON: the plan's limits and the request (see redis_store.py).
 local BUCKETS, LATENESS, SLACK, ROUNDING, UNTOLD = 120, 0.75, 1.0, 2.0, 5.0
 local MINUTE, HOUR, DAY, KEPT = 60, 3600, 86400, 0.02
 local BELIEF, BELIEF_OF_A_DAY = 600, HOUR -- seconds that one answer counts for at most
-local GONE = 3.0 -- seconds after which a call that does not ask again is taken for dead
+local GONE = 3.0 -- seconds after which a call that does not come back is taken for dead
 local RECOVERY = 5.0 -- seconds in which all that call often have asked again after a failure
 local state_key, queue_key, seen_key, tokens_key, processes_key = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5]
 local began_key = KEYS[8] -- when this Redis first kept an account
-local limits, ask = cjson.decode(ARGV[1]), cjson.decode(ARGV[2])
+local limits, request = cjson.decode(ARGV[1]), cjson.decode(ARGV[2])
 
 local time = redis.call('TIME')
 local now = tonumber(time[1]) + tonumber(time[2]) / 1e6
@@ -134,11 +134,11 @@ if waiting > 0 then
   for _, id in ipairs(redis.call('ZRANGEBYSCORE', seen_key, '-inf', now, 'LIMIT', 0, 200)) do
     drop(id)
   end
-  for _, id in ipairs(ask.leave or {}) do drop(id) end
+  for _, id in ipairs(request.leave or {}) do drop(id) end
   waiting = redis.call('ZCARD', queue_key)
 end
 
--- what became of calls
+-- ends of calls
 local function belief(period) return period > HOUR + 1 and BELIEF_OF_A_DAY or BELIEF end
 local function observe(limit, remaining, reset)
   local period
@@ -152,7 +152,7 @@ local function observe(limit, remaining, reset)
   end
   if not window then
     local plans = false
-    for _, each in ipairs(limits) do plans = plans or each[1] == 'requests' end
+    for _, limit_planned in ipairs(limits) do plans = plans or limit_planned[1] == 'requests' end
     if plans and not planned['requests' .. period] then return end
     window = window_of('requests', period)
     if limit_of(window) < limit then return end
@@ -168,48 +168,48 @@ local function observe(limit, remaining, reset)
   end
   if limit - remaining > ours then add(window, bucket, limit - remaining - ours) end
 end
-for _, told in ipairs(ask.settle or {}) do
-  local began, held = told[1], told[2]
-  local sent, tokens, status, retry_after, taught = unpack(told[3])
+for _, ended in ipairs(request.settle or {}) do
+  local began, reserved, outcome = unpack(ended)
+  local sent, tokens, status, retry_after, header_limits = unpack(outcome)
   local refused = status == 429
   for _, w in pairs(state.windows) do
     if w[UNIT] == 'requests' then
       if refused or not sent then add(w, at(w, began), -1) end
     elseif tokens ~= cjson.null then
-      add(w, at(w, began), -held)
+      add(w, at(w, began), -reserved)
       add(w, at(w, now), tokens)
     end
   end
-  if taught ~= cjson.null then observe(taught[1], taught[2], taught[3]) end
+  if header_limits ~= cjson.null then observe(unpack(header_limits)) end
   if refused then
     local wait = retry_after == cjson.null and UNTOLD or retry_after
     state.hold = math.max(state.hold, now + math.min(wait, belief(wait)))
   end
 end
 
--- What processes had counted before Redis lost it. Until all of them have told it, an account knows
+-- What processes had counted before Redis lost it. Until all of them have reported it, an account knows
 -- too little to let a burst through: it goes at the plan's pace. It waits for them no longer than
 -- RECOVERY, since some may be dead.
-local lost = ask.born ~= '' and ask.born ~= state.born
+local lost = request.born ~= '' and request.born ~= state.born
 if lost and state.expected == 0 then state.recovers_until = now + RECOVERY end
-if lost then state.expected = math.max(state.expected, ask.processes) end
-if ask.recovered and not lost then state.reported = state.reported + 1 end
-if ask.counted and not lost then
-  for _, part in ipairs(ask.counted) do
+if lost then state.expected = math.max(state.expected, request.processes) end
+if request.recovered and not lost then state.reported = state.reported + 1 end
+if request.counted and not lost then
+  for _, part in ipairs(request.counted) do
     local w = window_of(part[1], part[2])
     add(w, math.min(at(w, part[3]), at(w, now)), part[4])
   end
 end
-redis.call('ZADD', processes_key, now, ask.process)
+redis.call('ZADD', processes_key, now, request.process)
 redis.call('ZREMRANGEBYSCORE', processes_key, '-inf', now - 120)
 local used = {}
 for _, limit in ipairs(limits) do table.insert(used, window_of(limit[1], limit[3])[USED]) end
 
 local reply = {now = now, born = state.born, processes = redis.call('ZCARD', processes_key), used = used,
                turn = 0, wait = lost and {0.005, 0.005, MINUTE}}
-if ask.call and not lost then
+if request.call and not lost then
   local call = {}
-  call.id, call.priority, call.party, call.tokens, call.turn, call.left = unpack(ask.call)
+  call.id, call.priority, call.party, call.tokens, call.turn, call.patience = unpack(request.call)
   local class = call.priority + 1
   local turns_key = KEYS[5 + class]
   if call.turn == 0 then
@@ -249,7 +249,7 @@ if ask.call and not lost then
   end
   if longest > 0 then
     local again = math.max(0.005, math.min(longest, 0.2 + 0.05 * rank)) + 0.002 * math.min(rank, 100)
-    if longest <= call.left then
+    if longest <= call.patience then
       if not queued then
         redis.call('ZADD', queue_key, score, call.id)
         redis.call('ZADD', turns_key, call.turn, call.party)
@@ -275,7 +275,7 @@ if ask.call and not lost then
   end
   reply.turn = call.turn
 end
-if ask.look then -- `Ledger` does the rest
+if request.look then -- `Ledger` does the rest
   local interactive = redis.call('ZCOUNT', queue_key, '-inf', 2 ^ 40)
   local windows = {}
   for _, w in pairs(state.windows) do
