@@ -24,7 +24,7 @@ from ..errors import SvcTimeoutError
 
 T = TypeVar("T")
 LONG = 50_000
-"""Characters or bytes from which a thread reads a text: up to there a thread costs more than it."""
+"""The event loop itself reads texts of up to so many characters or bytes: a thread costs more."""
 LONG_TO_CHECK = 2_000
 """The same for a text that is searched for calls or checked against a schema."""
 

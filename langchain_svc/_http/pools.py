@@ -117,8 +117,8 @@ def _timeouts_of(request: httpcore.Request) -> tuple[Timeouts, float | None]:
 class _Response(Generic[_C]):
     """The part of httpcore's responses that httpx's transports use.
 
-    httpcore's own class would check each header once more. httpx iterates over the body as the
-    kind of its client asks: blocking, or on an event loop.
+    httpcore's own class would check each header once more. httpx iterates over the body in one of
+    two ways: a blocking client with `__iter__`, one on an event loop with `__aiter__`.
     """
 
     def __init__(

@@ -237,7 +237,8 @@ class AsyncConnection(BaseConnection, asyncio.Protocol):
         self._due = FOREVER
         if wait is not None:
             self._due = self._loop.time() + wait
-            # One timer serves many waits: it is set anew when it rings, unless it rings too late.
+            # One timer serves many waits. It is set anew when it rings too early; one that would
+            # ring too late is replaced here.
             if self._timer is None or self._timer.when() > self._due:
                 self._stop_timer()
                 self._timer = self._loop.call_at(self._due, self._ring)

@@ -27,7 +27,7 @@ from typing_extensions import Self
 from .._base.threads import new_lock
 from .._base.tokens import TOKENS_A_TURN, count_tokens
 from .._wire import Price, is_cut, read_prices
-from ..errors import SvcContextOverflowError, SvcRequestError
+from ..errors import SvcContextOverflowError, SvcError, SvcRequestError
 from .usage import ModelUsage, UsageTable
 
 _Active = ContextVar["SvcUsageCallbackHandler | None"]
@@ -301,8 +301,11 @@ class SvcUsageCallbackHandler(RunHandler[_ModelRun]):
         reason = metadata.get("finish_reason") or getattr(error, "finish_reason", None)
         if isinstance(reason, str) and is_cut(reason):
             usage.cut += 1
-        usage.retries += metadata.get("retries", 0) + getattr(error, "retries", 0)
-        usage.waited += metadata.get("waited", 0.0) + getattr(error, "waited", 0.0)
+        usage.retries += metadata.get("retries", 0)
+        usage.waited += metadata.get("waited", 0.0)
+        if isinstance(error, SvcError):
+            usage.retries += error.retries
+            usage.waited += error.waited
         if message is None:
             return
         tokens = _count_tokens(run, usage, message, error)

@@ -42,7 +42,7 @@ class SvcBudgetMiddleware(_Middleware):
     - "ask": the agent is interrupted for a person, which needs a checkpointer. The interrupt's
       value is a dict with `message`, `used`, `left` and `answers`. Go on with
       `Command(resume={"max_tokens": 100_000})`, which raises that bound, or with
-      `Command(resume="end")`. Any other answer is asked about again, with a `problem`.
+      `Command(resume="end")`. After any other answer the question comes again, with a `problem`.
 
     Args:
         budget: The budget. If the model has the same one as `budget=`, a call counts once.

@@ -38,7 +38,7 @@ class Reservation:
 
 
 class Standing(NamedTuple):
-    """The state of an account, and the share that a call asked for."""
+    """The state of an account, and the share that a call got, if it got one."""
 
     used: Amounts  # by calls that have ended
     reserved: Amounts  # by calls that are on their way

@@ -1,6 +1,6 @@
 """Who may send when: the windows of one key on one interface, and the queue before them.
 
-`quota.lua` asks and settles by the same rules in Redis. The rules:
+`quota.lua` lets calls through and settles them by the same rules in Redis. The rules:
 
 - A call is let through when all limits have room for it and for all calls that wait before it.
 - Interactive calls stand before bulk ones. Within a class the parties (a process, or a block of
@@ -344,7 +344,7 @@ class Ledger:
                 amount = ticket.tokens
             window.add(window.bucket_at(now), amount)
         if self._bulk_at or ticket.priority == BULK:
-            # Interactive calls count as well: what they use is the bulk calls' loss.
+            # Interactive calls count, too: they slow the bulk calls down.
             self._bulk_at = max(self._bulk_at, now - _SLACK) + self._pace()
 
     def leave(self, ticket: Ticket) -> None:

@@ -77,7 +77,9 @@ class RedisBudget:
         self._acknowledged = NOTHING
         self._reservations: dict[str, Reservation] = {}  # of this process
         self._released: list[str] = []  # reservations that Redis still has
-        self._recovers = False  # Redis has lost the account, and has to be told all
+        self._recovers = (
+            False  # Redis has lost the account: the next request reports all
+        )
         _OPEN.add(self)
 
     # -- reserving ------------------------------------------------------------------------------
