@@ -510,8 +510,7 @@ def _type_of(schema: Schema) -> object:
     """The type of a schema's values, the first of several that is not null."""
     kind = schema.get("type", "object" if "properties" in schema else "string")
     if isinstance(kind, list):
-        kinds = [item for item in kind if item != "null"]
-        return kinds[0] if kinds else ""
+        return next((item for item in kind if item != "null"), "")
     return kind
 
 
@@ -596,6 +595,7 @@ def _sentences(text: str) -> Iterator[tuple[str, str]]:
             continue
         for piece in re.split(r"(?<=[.!?])\s+(?=[A-Z`\"'\d])", line):
             sentence = piece.strip()
-            is_statement = sentence and not sentence.endswith("?")
-            if is_statement and not _PERSONA.match(sentence):
+            if not sentence or sentence.endswith("?"):
+                continue
+            if not _PERSONA.match(sentence):  # that is an instruction, no statement
                 yield source, sentence
