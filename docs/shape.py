@@ -29,7 +29,6 @@ DENSER = {
     "chat": 8.6,
     "_images": 9.5,
     "_json": 10.3,
-    "_calls": 9.6,
     "_wire": 9.0,
     "medical": 8.9,
     "privacy": 9.6,

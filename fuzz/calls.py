@@ -16,21 +16,35 @@ from langchain_svc._json.fit import problems
 from .draw import Draw, cut
 
 _PARAMETERS = {"city": {"type": "string"}, "days": {"type": "integer"}}
+_FILE = {"path": {"type": "string"}, "text": {"type": "string"}}
+_CODE = {"code": {"type": "string"}}
 TOOLS = (
-    Tool("weather", {"type": "object", "properties": _PARAMETERS, "required": ["city"]}),
+    Tool(
+        "weather", {"type": "object", "properties": _PARAMETERS, "required": ["city"]}
+    ),
     Tool("now", {"type": "object", "properties": {}}),
-    Tool("write_file", {"type": "object", "properties": {"path": {"type": "string"}, "text": {"type": "string"}}, "required": ["path", "text"]}),
-    Tool("python", {"type": "object", "properties": {"code": {"type": "string"}}, "required": ["code"]}),
-)  # fmt: skip
+    Tool(
+        "write_file",
+        {"type": "object", "properties": _FILE, "required": ["path", "text"]},
+    ),
+    Tool("python", {"type": "object", "properties": _CODE, "required": ["code"]}),
+)
 _BY_NAME = {tool.name: tool for tool in TOOLS}
 CALL_PIECES = (
-    '{"name": "weather", "arguments": {"city": "Rome"}}', '{"name": "now", "arguments": {}}', '{"name": "weather", "arguments": {"city": "Pa',
-    '{"name": "weather", "arguments": {', '{"name": "', '"arguments": ', '"city": "Oslo"', "weather", "now", "write_file", "(city='Oslo')", "(", ")",
-    '[weather(city="Oslo")]', "{", "}", "[", "]", '"', "'", ":", ",", "\n", "\n\n", " ", "\\", "`", "```", "```json\n", "```tool_call\n", "```xml\n",
-    "\n```\n", "<", ">", "</", "tool_c", "all>", "Hello there. ", "and", "é🇧", "“", "”", "1", "true", "null", "<weather>", "<city>", "</city>", "</weather>",
-    "<parameter=city>", "<parameter name=\"city\">", "Rome", "Action Input: ", "Observation: x", "<arg_key>city</arg_key>", "<arg_value>", "</arg_value>",
-    "<tool_name>", "<｜tool▁sep｜>", "[ARGS]", "[CALL_ID]", " to=weather", "<|message|>", "call:weather", '<|"|>', "print(", "<b>", "//", "/*", "weather\n{",
-    "<function=", "<invoke name=", "<tool_calls>", "[TOOL_CALLS]", "<｜tool▁call▁begin｜>", "<|tool_call_begin|>", "<|tool_call|>", "</function>", "</tool_calls>", "]<]mm[>[",
+    '{"name": "weather", "arguments": {"city": "Rome"}}', '{"name": "now", "arguments": {}}',
+    '{"name": "weather", "arguments": {"city": "Pa',
+    '{"name": "weather", "arguments": {', '{"name": "', '"arguments": ', '"city": "Oslo"', "weather", "now",
+    "write_file", "(city='Oslo')", "(", ")",
+    '[weather(city="Oslo")]', "{", "}", "[", "]", '"', "'", ":", ",", "\n", "\n\n", " ", "\\", "`", "```",
+    "```json\n", "```tool_call\n", "```xml\n",
+    "\n```\n", "<", ">", "</", "tool_c", "all>", "Hello there. ", "and", "é🇧", "“", "”", "1", "true", "null",
+    "<weather>", "<city>", "</city>", "</weather>",
+    "<parameter=city>", "<parameter name=\"city\">", "Rome", "Action Input: ", "Observation: x",
+    "<arg_key>city</arg_key>", "<arg_value>", "</arg_value>",
+    "<tool_name>", "<｜tool▁sep｜>", "[ARGS]", "[CALL_ID]", " to=weather", "<|message|>", "call:weather", '<|"|>',
+    "print(", "<b>", "//", "/*", "weather\n{",
+    "<function=", "<invoke name=", "<tool_calls>", "[TOOL_CALLS]", "<｜tool▁call▁begin｜>", "<|tool_call_begin|>",
+    "<|tool_call|>", "</function>", "</tool_calls>", "]<]mm[>[",
     *sorted({"<tool_call>", *READERS, *NOISE, *ENDINGS}),
     *("<think>", "</think>", "[THINK]", "[/THINK]", "<|channel>thought", "<channel|>", "<analysis>"),
 )  # fmt: skip
@@ -101,8 +115,10 @@ def rendered(data: bytes) -> None:
 
 
 _PROSE = (
-    "Let me look. ", "I'll check it. ", "3 < 4 > 2; ", "(see 5) ", "It said \"yes\". ", "Zürich, naïve — ok! ", "A `weather` tool. ",
-    "\n", "\n\n", "- one\n- two\n", "1. ", "**Note** ", "f(x) = y. ", "50% & more. ", "Use a < b. ", "[1] ", "{x} ", "a/b ", "",
+    "Let me look. ", "I'll check it. ", "3 < 4 > 2; ", "(see 5) ", "It said \"yes\". ", "Zürich, naïve — ok! ",
+    "A `weather` tool. ",
+    "\n", "\n\n", "- one\n- two\n", "1. ", "**Note** ", "f(x) = y. ", "50% & more. ", "Use a < b. ", "[1] ", "{x} ",
+    "a/b ", "",
 )  # fmt: skip
 _WRAPPERS = (
     ("<tool_call>", "</tool_call>"),

@@ -30,8 +30,10 @@ _DEADLINE = 1.0
 _SLACK = 20.0  # seconds that a busy machine may add
 
 _BODIES = (
-    '{"choices":[{"message":{"content":"a"},"finish_reason":"stop"}]}', '{"success":true,"response":"a","translation":"a","result":"a"}',
-    'data: {"choices":[{"index":0,"delta":{"content":"a"},"finish_reason":"stop"}]}\n\n', "data: [DONE]\n\n", '{"status":"ok","response":"a"}',
+    '{"choices":[{"message":{"content":"a"},"finish_reason":"stop"}]}',
+    '{"success":true,"response":"a","translation":"a","result":"a"}',
+    'data: {"choices":[{"index":0,"delta":{"content":"a"},"finish_reason":"stop"}]}\n\n', "data: [DONE]\n\n",
+    '{"status":"ok","response":"a"}',
     '{"data":[{"id":"m","url":"https://x.example/a.png"}]}', '{"models":[{"id":"m"}]}', '{"response":"","done":true}\n',
 )  # fmt: skip
 _CHUNKS = tuple(f"{len(body):x}\r\n{body}\r\n" for body in _BODIES)
@@ -41,20 +43,31 @@ _WHOLE = tuple(
 
 SERVICE_PIECES = (
     *_BODIES, *_CHUNKS, *_WHOLE, "0\r\n\r\n",
-    "HTTP/1.1 200 OK\r\n", "HTTP/1.1 500 Oops\r\n", "HTTP/1.1 100 Continue\r\n\r\n", "HTTP/1.0 200 OK\r\n", "HTTP/1.1 204 No\r\n",
-    "HTTP/1.1 302 Found\r\nLocation: http://127.0.0.1:9/\r\n", "HTTP/1.1 407 " + KEY + "\r\n", "HTTP/1.1 400 " + "x" * 300 + "\r\n",
-    "HTTP/2 200\r\n", "HTTP/1.1 999 No\r\n", "HTTP/1.1 2", "\r\n", "\n", "\r\n\r\n", "Content-Length: 0\r\n", "Content-Length: 12\r\n",
-    "Content-Length: 99999999999999999999\r\n", "Content-Length: -1\r\n", "Content-Length: 5, 5\r\n", "Transfer-Encoding: chunked\r\n",
-    "Transfer-Encoding: gzip, chunked\r\n", "Content-Encoding: gzip\r\n", "Content-Encoding: br\r\n", "Content-Encoding: deflate, gzip\r\n",
-    "Content-Type: text/event-stream\r\n", "Content-Type: application/json\r\n", "Content-Type: application/x-ndjson\r\n", "Connection: close\r\n",
-    "Connection: keep-alive\r\n", "Connection: upgrade\r\nUpgrade: h2c\r\n", "Retry-After: 99999999\r\n", "Retry-After: " + KEY + "\r\n",
-    "X-Request-Id: " + KEY + "\r\n", "X-RateLimit-Reset: nan\r\n", "X: " + "y" * 70_000 + "\r\n", "Bad Header\r\n", " folded\r\n", "Set-Cookie: a=b\r\n",
-    "0\r\n\r\n", "5\r\nhello\r\n", "1\r\n{\r\n", "ffffffffffffffff\r\n", "-1\r\n", "5;x=y\r\n12345\r\n", "z\r\n", "3\r\nabcdef\r\n",
-    'data: {"choices":[{"index":0,"delta":{"content":"a"},"finish_reason":null}]}\n\n', "data: [DONE]\n\n", ": ping\n\n", "data: ",
+    "HTTP/1.1 200 OK\r\n", "HTTP/1.1 500 Oops\r\n", "HTTP/1.1 100 Continue\r\n\r\n", "HTTP/1.0 200 OK\r\n",
+    "HTTP/1.1 204 No\r\n",
+    "HTTP/1.1 302 Found\r\nLocation: http://127.0.0.1:9/\r\n", "HTTP/1.1 407 " + KEY + "\r\n",
+    "HTTP/1.1 400 " + "x" * 300 + "\r\n",
+    "HTTP/2 200\r\n", "HTTP/1.1 999 No\r\n", "HTTP/1.1 2", "\r\n", "\n", "\r\n\r\n", "Content-Length: 0\r\n",
+    "Content-Length: 12\r\n",
+    "Content-Length: 99999999999999999999\r\n", "Content-Length: -1\r\n", "Content-Length: 5, 5\r\n",
+    "Transfer-Encoding: chunked\r\n",
+    "Transfer-Encoding: gzip, chunked\r\n", "Content-Encoding: gzip\r\n", "Content-Encoding: br\r\n",
+    "Content-Encoding: deflate, gzip\r\n",
+    "Content-Type: text/event-stream\r\n", "Content-Type: application/json\r\n",
+    "Content-Type: application/x-ndjson\r\n", "Connection: close\r\n",
+    "Connection: keep-alive\r\n", "Connection: upgrade\r\nUpgrade: h2c\r\n", "Retry-After: 99999999\r\n",
+    "Retry-After: " + KEY + "\r\n",
+    "X-Request-Id: " + KEY + "\r\n", "X-RateLimit-Reset: nan\r\n", "X: " + "y" * 70_000 + "\r\n", "Bad Header\r\n",
+    " folded\r\n", "Set-Cookie: a=b\r\n",
+    "0\r\n\r\n", "5\r\nhello\r\n", "1\r\n{\r\n", "ffffffffffffffff\r\n", "-1\r\n", "5;x=y\r\n12345\r\n", "z\r\n",
+    "3\r\nabcdef\r\n",
+    'data: {"choices":[{"index":0,"delta":{"content":"a"},"finish_reason":null}]}\n\n', "data: [DONE]\n\n",
+    ": ping\n\n", "data: ",
     '{"error":{"message":"' + KEY + '","code":"' + KEY + '"}}',
     '{"response":"a","done":false}\n', "[" * 2_000, "\x00", "\x1f", "\u00e9", "<html>",
     "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n{}", "HTTP/1.1 200 OK\r\nContent-Length: 80\r\n\r\n",
-    "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n", "HTTP/1.1 429 Full\r\nRetry-After: 0\r\nContent-Length: 0\r\n\r\n",
+    "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n",
+    "HTTP/1.1 429 Full\r\nRetry-After: 0\r\nContent-Length: 0\r\n\r\n",
 )  # fmt: skip
 
 # Heads that are right, and whole answers that something follows.

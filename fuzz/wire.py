@@ -77,8 +77,10 @@ def _decoded(
 
 HEADER_PIECES = (
     "0", "1", "9", "1790000030", "1790000030500", ".", "-", "+", "e9", " ", ":", "T", "Z", "s", "m", "h", "d", "ms",
-    "ns", "us", "µs", "2026-09-21", "14:13:50", "+02:00", "Mon, 21 Sep 2026 14:13:50 GMT", ",", "GMT", "Sep", "0001-01-01",
-    "9999-12-31T23:59:59", "inf", "nan", "Infinity", "1e400", "٣", "²", "_", "\x00", "\t", "W", "-2359", "+9999", "{", "99999999",
+    "ns", "us", "µs", "2026-09-21", "14:13:50", "+02:00", "Mon, 21 Sep 2026 14:13:50 GMT", ",", "GMT", "Sep",
+    "0001-01-01",
+    "9999-12-31T23:59:59", "inf", "nan", "Infinity", "1e400", "٣", "²", "_", "\x00", "\t", "W", "-2359", "+9999", "{",
+    "99999999",
 )  # fmt: skip
 
 
@@ -124,13 +126,16 @@ _QUOTED = tuple(
         str, str.upper, str.swapcase, quote, lambda t: quote(quote(t)), lambda t: quote(t, safe=""),
         _escaped, lambda t: json.dumps(_escaped(t))[1:-1], lambda t: json.dumps(t)[1:-1],
         lambda t: t.replace(" ", "+"), lambda t: t.replace(" ", "\n"), lambda t: t.replace(" ", "\u00a0"),
-        lambda t: "".join(f"&#{ord(letter)};" for letter in t), lambda t: "".join(f"&#x{ord(letter):x};" for letter in t),
+        lambda t: "".join(f"&#{ord(letter)};" for letter in t),
+        lambda t: "".join(f"&#x{ord(letter):x};" for letter in t),
         lambda t: "".join(f"%{ord(letter):02X}" for letter in t), lambda t: t.replace("/", "\\/"),
     )
 )  # fmt: skip
 FAILURE_PIECES = (
-    *_QUOTED, '{"error": {"message": "', '", "code": "', '", "type": "', '"}}', '{"message": "', '{"detail": [{"msg": "',
-    '{"error": "', '"}', '"', "{", "}", "[", "]", ",", ":", " ", "\\n", "\\", "/", "code", "The value ", "invalid ", "'", "_", "x", "\x00", "é",
+    *_QUOTED, '{"error": {"message": "', '", "code": "', '", "type": "', '"}}', '{"message": "',
+    '{"detail": [{"msg": "',
+    '{"error": "', '"}', '"', "{", "}", "[", "]", ",", ":", " ", "\\n", "\\", "/", "code", "The value ", "invalid ",
+    "'", "_", "x", "\x00", "é",
     "context_length_exceeded", "<html>", "x" * 300, "word " * 300, "9" * 70,
     "\u00ad".join(KEY), "\u200b".join(PATIENT), "\u202e", "\u0383",
 )  # fmt: skip
@@ -202,12 +207,18 @@ def _body(encoding: str, limit: int, parts: list[bytes]) -> bytes | None:
 
 
 ANSWER_PIECES = (
-    "{", "}", "[", "]", '"', ",", ":", " ", "null", "true", "false", "0", "-1", "1.5", "1e999", "NaN", "9" * 5000, "\\ud83c", "\\u0000",
-    '"choices":', '"message":', '"content":', '"delta":', '"text":', '"finish_reason":', '"usage":', '"total_tokens":', '"error":',
-    '"success":', '"data":', '"models":', '"id":', '"context_window":', '"pricing":', '"capabilities":', '"128K"', '"response":',
-    '"timestamp":', '"translation":', '"translations":', '"result":', '"output":', '"source":', '"images":', '"url":', '"b64_json":',
-    '"https://x.example/a.png"', '"data:image/png;base64,"', '"description":', '"label":', '"score":', '"objects":', '"status":',
-    '"riskLevel":', '"recommendations":', '"diagnosis":', '"uptime":', '"latency":', '"a"', "[" * 100, '{"data":' * 20, "\x89PNG\r\n\x1a\n",
+    "{", "}", "[", "]", '"', ",", ":", " ", "null", "true", "false", "0", "-1", "1.5", "1e999", "NaN", "9" * 5000,
+    "\\ud83c", "\\u0000",
+    '"choices":', '"message":', '"content":', '"delta":', '"text":', '"finish_reason":', '"usage":',
+    '"total_tokens":', '"error":',
+    '"success":', '"data":', '"models":', '"id":', '"context_window":', '"pricing":', '"capabilities":', '"128K"',
+    '"response":',
+    '"timestamp":', '"translation":', '"translations":', '"result":', '"output":', '"source":', '"images":', '"url":',
+    '"b64_json":',
+    '"https://x.example/a.png"', '"data:image/png;base64,"', '"description":', '"label":', '"score":', '"objects":',
+    '"status":',
+    '"riskLevel":', '"recommendations":', '"diagnosis":', '"uptime":', '"latency":', '"a"', "[" * 100,
+    '{"data":' * 20, "\x89PNG\r\n\x1a\n",
     "IHDR", "\xff\xd8\xff", "RIFF", "WEBPVP8X", '{"data":[', '{"result":{', "]}", "}}",
 )  # fmt: skip
 _READERS: tuple[Callable[[bytes], Any], ...] = (
@@ -283,10 +294,14 @@ def pictures(data: bytes) -> None:
 
 
 ADDRESS_PIECES = (
-    "http://", "https://", "HTTP:", "//", "/", "?", "#", "@", ":", ":80", ".", "%", "%2e", "%31", "%00", "%25", "[", "]", "::", ":", "0x", "0", "1",
-    "127", "127.0.0.1", "10.0.0.1", "192.168.0.1", "169.254.169.254", "8.8.8.8", "1.1.1.1", "0x7f", "017700000001", "2130706433", "::1", "[::1]",
-    "[::ffff:127.0.0.1]", "::127.0.0.1", "fe80::1", "fec0::1", "fc00::", "64:ff9b::", "2002:7f00:1::", "2606:4700::1111", "::ffff:0:", "localhost", "example.com",
-    "local", "internal", "localdomain", "a", "x.", "-", "_", "xn--", "\\", " ", "\t", "&", ";", "=", "user:pw@", "２", "。", "e", "f", "5efe:",
+    "http://", "https://", "HTTP:", "//", "/", "?", "#", "@", ":", ":80", ".", "%", "%2e", "%31", "%00", "%25", "[",
+    "]", "::", ":", "0x", "0", "1",
+    "127", "127.0.0.1", "10.0.0.1", "192.168.0.1", "169.254.169.254", "8.8.8.8", "1.1.1.1", "0x7f", "017700000001",
+    "2130706433", "::1", "[::1]",
+    "[::ffff:127.0.0.1]", "::127.0.0.1", "fe80::1", "fec0::1", "fc00::", "64:ff9b::", "2002:7f00:1::",
+    "2606:4700::1111", "::ffff:0:", "localhost", "example.com",
+    "local", "internal", "localdomain", "a", "x.", "-", "_", "xn--", "\\", " ", "\t", "&", ";", "=", "user:pw@", "２",
+    "。", "e", "f", "5efe:",
 )  # fmt: skip
 
 

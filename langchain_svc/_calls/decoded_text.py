@@ -65,7 +65,7 @@ _LOOK_ALIKES = str.maketrans(
 )
 
 
-class Reading(NamedTuple):
+class DecodedText(NamedTuple):
     """A reading of a text.
 
     Attributes:
@@ -77,27 +77,27 @@ class Reading(NamedTuple):
     decode: Callable[[str], str]
 
 
-def readings(text: str) -> Iterator[Reading]:
+def readings(text: str) -> Iterator[DecodedText]:
     """The plain reading, then each that differs from those before it: most texts have none.
 
     There are at most thirteen, and all together take time linear in the text.
     """
     plain = unescape(text)
-    yield Reading(plain, unescape)
+    yield DecodedText(plain, unescape)
     earlier = {plain}
     for undone in _transports(unescape(_in_reading_order(text))):
         decoded = _without_percent_escapes(undone)
         if decoded not in earlier:
             earlier.add(decoded)
-            yield Reading(decoded, decode_characters)
+            yield DecodedText(decoded, decode_characters)
         rendered = _without_html(decoded)
         if rendered not in earlier:
             earlier.add(rendered)
-            yield Reading(rendered, without_html)
+            yield DecodedText(rendered, without_html)
         bare = unescape(_TAG.sub(_any_tag, decoded))
         if bare not in earlier:
             earlier.add(bare)
-            yield Reading(bare, decode_characters)
+            yield DecodedText(bare, decode_characters)
 
 
 def _transports(text: str) -> Iterator[str]:

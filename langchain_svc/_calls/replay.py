@@ -16,7 +16,7 @@ from functools import cached_property
 from itertools import islice
 from typing import Any
 
-from .decoded_text import Reading, fold, readings, unescape, without_partial_escape
+from .decoded_text import DecodedText, fold, readings, unescape, without_partial_escape
 
 _NEAR = 200  # letters between the parts of a call, beside the parts themselves
 # Letters between a key and its value, as in <arg_key>path</arg_key><arg_value>.
@@ -120,7 +120,7 @@ class _Words:
     texts that a model reads it does not.
     """
 
-    def __init__(self, reading: Reading) -> None:
+    def __init__(self, reading: DecodedText) -> None:
         self.decode = reading.decode
         self._text = fold(reading.text)
         self._places: dict[str, list[int]] = {}

@@ -32,20 +32,21 @@ def events(text, step=None, tools=TOOLS, *, cut=False):
     """What the parser makes of a text in steps, or of a whole one."""
     parser = StreamParser(tools)
     step = step or len(text) + 1
-    found = [
-        e for at in range(0, len(text), step) for e in parser.parse_chunk(text[at : at + step])
-    ]
-    return [*found, *parser.close(cut=cut)]
+    result = []
+    for at in range(0, len(text), step):
+        result += parser.parse_chunk(text[at : at + step])
+    result += parser.close(cut=cut)
+    return result
 
 
-def called(found):
-    """The calls that run."""
-    return [(event.name, event.arguments) for event in found if isinstance(event, Call)]
+def called(answer):
+    """The calls that run, of the events of an answer."""
+    return [(event.name, event.arguments) for event in answer if isinstance(event, Call)]
 
 
-def said(found):
-    """The text of an answer."""
-    return "".join(event.text for event in found if isinstance(event, (Prose, Doubt))).strip()
+def said(answer):
+    """The text of an answer, of its events."""
+    return "".join(event.text for event in answer if isinstance(event, (Prose, Doubt))).strip()
 
 
 @dataclass(frozen=True)
@@ -85,13 +86,36 @@ def _body(name: str, arguments: dict[str, Any]) -> str:
 
 
 WRAPPERS = [
-    ("<tool_call>", "</tool_call>"), ("<tool_call>\n", "\n</tool_call>"), ("<tool_calls>[", "]</tool_calls>"), ("<function_call>", "</function_call>"),
-    ("<tool_use>", "</tool_use>"), ("<function>", "</function>"), ("<tool>", "</tool>"), ("<call>", "</call>"), ("<action>", "</action>"), ("<invoke>", "</invoke>"),
-    ("<seed:tool_call>", "</seed:tool_call>"), ("<tool_call:opensource>", "</tool_call:opensource>"), ("<|tool_call|>", "<|/tool_call|>"), ("<|tool_call|>[", "]"),
-    ("<|tool_call_start|>[", "]<|tool_call_end|>"), ("[TOOL_CALLS][", "]"), ("[TOOL_REQUEST]", "[END_TOOL_REQUEST]"), ("[tool_call]\n", "\n[/tool_call]"),
-    ("<|START_ACTION|>[", "]<|END_ACTION|>"), ("<|action_start|><|plugin|>", "<|action_end|>"), ("<｜tool▁call▁begin｜>", "<｜tool▁call▁end｜>"), ("✿FUNCTION✿", "✿END✿"),
-]  # fmt: skip
-KEYS = [("name", "parameters"), ("tool", "args"), ("function", "arguments"), ("action", "action_input"), ("tool_name", "tool_input")]  # fmt: skip
+    ("<tool_call>", "</tool_call>"),
+    ("<tool_call>\n", "\n</tool_call>"),
+    ("<tool_calls>[", "]</tool_calls>"),
+    ("<function_call>", "</function_call>"),
+    ("<tool_use>", "</tool_use>"),
+    ("<function>", "</function>"),
+    ("<tool>", "</tool>"),
+    ("<call>", "</call>"),
+    ("<action>", "</action>"),
+    ("<invoke>", "</invoke>"),
+    ("<seed:tool_call>", "</seed:tool_call>"),
+    ("<tool_call:opensource>", "</tool_call:opensource>"),
+    ("<|tool_call|>", "<|/tool_call|>"),
+    ("<|tool_call|>[", "]"),
+    ("<|tool_call_start|>[", "]<|tool_call_end|>"),
+    ("[TOOL_CALLS][", "]"),
+    ("[TOOL_REQUEST]", "[END_TOOL_REQUEST]"),
+    ("[tool_call]\n", "\n[/tool_call]"),
+    ("<|START_ACTION|>[", "]<|END_ACTION|>"),
+    ("<|action_start|><|plugin|>", "<|action_end|>"),
+    ("<｜tool▁call▁begin｜>", "<｜tool▁call▁end｜>"),
+    ("✿FUNCTION✿", "✿END✿"),
+]
+KEYS = [
+    ("name", "parameters"),
+    ("tool", "args"),
+    ("function", "arguments"),
+    ("action", "action_input"),
+    ("tool_name", "tool_input"),
+]
 WORDS = ("invoke", "function", "tool_call", "tool", "call", "action")
 NAMINGS = {"=": "={}>", "name=": ' name="{}">'}
 ARGUMENTS = {
@@ -153,14 +177,14 @@ def _glm(opens: str) -> Form:
 
 
 def _gemma(opens: str, quote: str, closes: str) -> Form:
-    def value(given: Any) -> str:
-        if isinstance(given, str):
-            return f"{quote}{given}{quote}"
-        if isinstance(given, list):
-            return f"[{','.join(map(value, given))}]"
-        if isinstance(given, dict):
-            return f"{{{','.join(f'{key}:{value(one)}' for key, one in given.items())}}}"
-        return dump(given)
+    def value(item: Any) -> str:
+        if isinstance(item, str):
+            return f"{quote}{item}{quote}"
+        if isinstance(item, list):
+            return f"[{','.join(map(value, item))}]"
+        if isinstance(item, dict):
+            return f"{{{','.join(f'{key}:{value(field)}' for key, field in item.items())}}}"
+        return dump(item)
 
     def write(name: str, arguments: dict[str, Any]) -> str:
         return f"{opens}call:{name}{value(arguments)}{closes}"
@@ -188,7 +212,10 @@ def _forms() -> Iterator[tuple[str, Form]]:
     for opens, closes in WRAPPERS:
         yield f"{opens}…{closes}".replace("\n", "⏎"), _wrapped(opens, closes)
     for keys in KEYS:
-        yield f"<tool_call> with {keys[0]}, {keys[1]}", _wrapped("<tool_call>", "</tool_call>", _keyed(*keys))  # fmt: skip
+        yield (
+            f"<tool_call> with {keys[0]}, {keys[1]}",
+            _wrapped("<tool_call>", "</tool_call>", _keyed(*keys)),
+        )
     for word, naming, style in itertools.product(WORDS, NAMINGS, (*JSON_STYLES, *ARGUMENTS)):
         if style in {*JSON_STYLES, "own"} or word in WORDS[:3]:
             yield f"<{word}> {naming} {style}", _element(word, naming, style)
@@ -201,22 +228,50 @@ def _forms() -> Iterator[tuple[str, Form]]:
     yield "GLM", _glm("<arg_value>")
     yield "Gemma", _gemma("<|tool_call>", '<|"|>', "<tool_call|>")
     yield "FunctionGemma", _gemma("<start_function_call>", "<escape>", "<end_function_call>")
-    yield "Kimi", _named("<|tool_call_begin|>functions.", ":0<|tool_call_argument_begin|>", "<|tool_call_end|>")  # fmt: skip
-    yield "DeepSeek", _named("<｜tool▁call▁begin｜>function<｜tool▁sep｜>", "\n```json\n", "\n```<｜tool▁call▁end｜>")  # fmt: skip
+    yield (
+        "Kimi",
+        _named(
+            "<|tool_call_begin|>functions.", ":0<|tool_call_argument_begin|>", "<|tool_call_end|>"
+        ),
+    )
+    yield (
+        "DeepSeek",
+        _named(
+            "<｜tool▁call▁begin｜>function<｜tool▁sep｜>", "\n```json\n", "\n```<｜tool▁call▁end｜>"
+        ),
+    )
     yield "DeepSeek 3.1", _named("<｜tool▁call▁begin｜>", "<｜tool▁sep｜>", "<｜tool▁call▁end｜>")
-    yield "harmony", _named("<|channel|>commentary to=functions.", " <|constrain|>json<|message|>", "<|call|>")  # fmt: skip
+    yield (
+        "harmony",
+        _named("<|channel|>commentary to=functions.", " <|constrain|>json<|message|>", "<|call|>"),
+    )
     yield "Mistral by name", _named("[TOOL_CALLS]", "[ARGS]", "")
     yield "a family not known yet", _named("[ACTION_REQUEST]", ": ", "[/ACTION_REQUEST]")
-    yield "arguments as text", _wrapped("<tool_call>", "</tool_call>", lambda n, a: _body(n, dump(a)))  # fmt: skip
+    yield (
+        "arguments as text",
+        _wrapped("<tool_call>", "</tool_call>", lambda n, a: _body(n, dump(a))),
+    )
     yield "a name before JSON", _named("", "", "", prose=False, several=False)
     yield "Functionary", _named(">>>", "\n", "", prose=False)
     yield "ReAct", Form(_react, ("Action:",), prose=False, several=False)
     yield "ReAct in a fence", Form(_react_in_a_fence, ("Action:",), prose=False, several=False)
     yield "Python in a list", Form(lambda n, a: f"[{_python(n, a)}]", loose=True)
-    yield "Python between marks", Form(lambda n, a: f"<|tool_call_start|>[{_python(n, a)}]<|tool_call_end|>", ("<|tool_call_end|>",))  # fmt: skip
-    yield "Python in tags", Form(lambda n, a: f"<tool_call>{_python(n, a)}</tool_call>", ("</tool_call>",))  # fmt: skip
+    yield (
+        "Python between marks",
+        Form(
+            lambda n, a: f"<|tool_call_start|>[{_python(n, a)}]<|tool_call_end|>",
+            ("<|tool_call_end|>",),
+        ),
+    )
+    yield (
+        "Python in tags",
+        Form(lambda n, a: f"<tool_call>{_python(n, a)}</tool_call>", ("</tool_call>",)),
+    )
     yield "Python in a fence", Form(lambda n, a: f"```tool_code\n{_python(n, a)}\n```", loose=True)
-    yield "Python after a tag", Form(lambda n, a: f"<|python_tag|>{_python(n, a)}", prose=False, several=False)  # fmt: skip
+    yield (
+        "Python after a tag",
+        Form(lambda n, a: f"<|python_tag|>{_python(n, a)}", prose=False, several=False),
+    )
     yield "JSON", Form(_body, loose=True)
     yield "JSON in a list", Form(lambda n, a: f"[{_body(n, a)}]", loose=True)
     yield "JSON in a fence", Form(lambda n, a: f"```json\n{_body(n, a)}\n```", loose=True)

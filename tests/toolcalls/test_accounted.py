@@ -15,8 +15,8 @@ WHOLE = {"text": "Rome", "path": "/srv/ann.txt"}
 WORD = "oops"
 
 
-def doubts(found):
-    return [event for event in found if isinstance(event, (Doubt, BadCall))]
+def doubts(answer):
+    return [event for event in answer if isinstance(event, (Doubt, BadCall))]
 
 
 def places(text):
@@ -54,7 +54,10 @@ TWICE = [
     "<function=write_file><parameter=text>Rome</parameter><parameter=text>Oslo</parameter></function>",
     '<invoke name="write_file"><parameter name="text">Rome</parameter><parameter name="text">Oslo</parameter></invoke>',
     "<write_file><text>Rome</text><text>Oslo</text></write_file>",
-    "<tool_call>write_file\n<arg_key>text</arg_key><arg_value>Rome</arg_value>\n<arg_key>text</arg_key><arg_value>Oslo</arg_value></tool_call>",
+    (
+        "<tool_call>write_file\n<arg_key>text</arg_key><arg_value>Rome</arg_value>\n"
+        "<arg_key>text</arg_key><arg_value>Oslo</arg_value></tool_call>"
+    ),
     "[write_file(text='Rome', text='Oslo')]",
 ]
 
@@ -62,9 +65,9 @@ TWICE = [
 @pytest.mark.parametrize("text", TWICE)
 @pytest.mark.parametrize("step", [None, 1, 7])
 def test_a_parameter_with_two_values_loses_neither(text, step):
-    found = events(text, step)
-    assert called(found) == []
-    assert doubts(found) or said(found) == text
+    answer = events(text, step)
+    assert called(answer) == []
+    assert doubts(answer) or said(answer) == text
 
 
 @pytest.mark.parametrize(
@@ -110,9 +113,9 @@ def test_words_on_both_sides_of_a_call_are_a_doubt_in_any_language(name, languag
     if text.partition("Observation:")[1]:
         return  # it ends the turn, so nothing stands behind the call
     for step in (None, 3):
-        found = events(text, step)
-        assert called(found) == []
-        assert said(found) == text
+        answer = events(text, step)
+        assert called(answer) == []
+        assert said(answer) == text
 
 
 @pytest.mark.parametrize("name", [name for name, form in FORMS.items() if form.prose])
@@ -142,9 +145,9 @@ MENTIONS = [
 @pytest.mark.parametrize("text", MENTIONS)
 @pytest.mark.parametrize("step", [None, 1, 4])
 def test_a_tag_that_a_sentence_mentions_runs_nothing(text, step):
-    found = events(text, step, EMPTY)
-    assert called(found) == []
-    assert said(found) == text
+    answer = events(text, step, EMPTY)
+    assert called(answer) == []
+    assert said(answer) == text
 
 
 @pytest.mark.parametrize(
@@ -161,9 +164,9 @@ def test_a_tag_that_a_sentence_mentions_runs_nothing(text, step):
     ],
 )
 def test_what_is_left_over_is_a_question(text):
-    found = events(text, tools=EMPTY)
-    assert called(found) == []
-    assert doubts(found)
+    answer = events(text, tools=EMPTY)
+    assert called(answer) == []
+    assert doubts(answer)
 
 
 def test_a_file_whose_quotes_are_not_escaped_is_not_written_up_to_the_first():
@@ -194,7 +197,10 @@ def test_a_value_may_hold_tags_of_calls(value):
 # -- a form that nobody knows ----------------------------------------------------------------------
 
 UNKNOWN = [
-    '<|open|>tools<|sep|><|open|>call tool="write_file" index="1"<|sep|><|open|>argument key="text"<|sep|>Rome<|close|>argument<|sep|>',
+    (
+        '<|open|>tools<|sep|><|open|>call tool="write_file" index="1"<|sep|>'
+        '<|open|>argument key="text"<|sep|>Rome<|close|>argument<|sep|>'
+    ),
     "[Tool Call: write_file]\nArguments:\n- text: Rome",
     "TOOL_NAME: write_file\nBEGIN_ARG: text\nRome\nEND_ARG",
     "<tool>\n<request>write_file</request>\n<text>Rome</text>\n</tool>",
@@ -206,10 +212,10 @@ UNKNOWN = [
 @pytest.mark.parametrize("text", UNKNOWN)
 @pytest.mark.parametrize("step", [None, 1, 6])
 def test_a_call_in_a_form_that_nobody_knows_is_asked_for(text, step):
-    found = events(text, step)
-    assert called(found) == []
-    assert [event.call.name for event in found if isinstance(event, Doubt)] == ["write_file"]
-    assert said(found) == text
+    answer = events(text, step)
+    assert called(answer) == []
+    assert [event.call.name for event in answer if isinstance(event, Doubt)] == ["write_file"]
+    assert said(answer) == text
 
 
 @pytest.mark.parametrize(
@@ -241,13 +247,16 @@ def test_of_several_keys_the_one_that_names_a_tool_counts(call, form):
 )
 @pytest.mark.parametrize("step", [None, 1, 3])
 def test_no_mark_is_taken_out_of_prose(text, step):
-    found = events(text, step)
-    assert said(found) == text
-    assert not doubts(found)
+    answer = events(text, step)
+    assert said(answer) == text
+    assert not doubts(answer)
 
 
-PIECES = ("<tool_call>", "</tool_call>", "<｜DSML｜", "]<]x[>[", "<", ">", "write_file", '{"name": ', '"write_file"', "}",
-          "text", "=", " a ", "\n", "<|im_end|>", "[TOOL_CALLS]", "```", "<think>", "</think>", "<invoke name=", '"')  # fmt: skip
+PIECES = (
+    "<tool_call>", "</tool_call>", "<｜DSML｜", "]<]x[>[", "<", ">", "write_file", '{"name": ',
+    '"write_file"', "}", "text", "=", " a ", "\n", "<|im_end|>", "[TOOL_CALLS]", "```", "<think>",
+    "</think>", "<invoke name=", '"',
+)  # fmt: skip
 
 
 def test_every_cut_of_a_damaged_text_gives_the_same():
@@ -257,8 +266,8 @@ def test_every_cut_of_a_damaged_text_gives_the_same():
         text = "".join(pieces)
         whole = events(text)
         for step in (1, 2):
-            found = events(text, step)
-            assert (said(found), called(found)) == (said(whole), called(whole)), text
-            assert [type(e) for e in found if isinstance(e, (Call, BadCall, Doubt))] == [
+            answer = events(text, step)
+            assert (said(answer), called(answer)) == (said(whole), called(whole)), text
+            assert [type(e) for e in answer if isinstance(e, (Call, BadCall, Doubt))] == [
                 type(e) for e in whole if isinstance(e, (Call, BadCall, Doubt))
             ], text

@@ -13,8 +13,10 @@ def units():
     texts = [form.write("write_file", {"text": "Rome"}) for form in FORMS.values()]
     begun = {text[: text.index("write_file") + 10] for text in texts}
     others = [
-        '{"id": 1, ', '[{"type": "x", ', "<tools>{", "<tool_call>{", "```json\n{", "``` x", "`{a ", '{"name": "write_file", "arguments": {"text": "',
-        '}]}\n{"tool_calls":[', '{"tool_calls":[{"a": <tool_call>', '[TOOL_CALLS]{"a": ', "Lorem ipsum dolor sit amet. ", "{ ", "<tool_call>",
+        '{"id": 1, ', '[{"type": "x", ', "<tools>{", "<tool_call>{", "```json\n{", "``` x", "`{a ",
+        '{"name": "write_file", "arguments": {"text": "',
+        '}]}\n{"tool_calls":[', '{"tool_calls":[{"a": <tool_call>', '[TOOL_CALLS]{"a": ',
+        "Lorem ipsum dolor sit amet. ", "{ ", "<tool_call>",
     ]  # fmt: skip
     return [*sorted(begun), *others]
 

@@ -29,8 +29,8 @@ SAID = ("Let me do that.", "Now the next one.", "And the last.")
 
 def read(text, step=None, *, cut=False):
     """The text and the calls that run."""
-    found = events(text, step, cut=cut)
-    return said(found), called(found)
+    answer = events(text, step, cut=cut)
+    return said(answer), called(answer)
 
 
 def squeezed(text):
@@ -52,8 +52,8 @@ def test_as_many_calls_are_read_as_were_written(name, kind):
         itertools.chain(*zip(words, (form.write(*call) for call in calls), strict=False))
     )
     for step in (None, STEPS[turn % 4]):
-        content, found = read(text, step)
-        assert found == calls
+        content, read_calls = read(text, step)
+        assert read_calls == calls
         assert squeezed(content) == squeezed("".join(words[: len(calls)]))
 
 
@@ -81,29 +81,37 @@ def test_nothing_that_is_cut_off_runs(name):
 # -- what is quoted or thought -------------------------------------------------------------------
 
 THOUGHTS = {
-    "<think>": "</think>", "<thinking>": "</thinking>", "<thought>": "</thought>", "<analysis>": "</analysis>", "<reasoning>": "</reasoning>",
-    "<reflection>": "</reflection>", "<scratchpad>": "</scratchpad>", "<seed:think>": "</seed:think>", "[THINK]": "[/THINK]", "": "</think>",
+    "<think>": "</think>", "<thinking>": "</thinking>", "<thought>": "</thought>", "<analysis>": "</analysis>",
+    "<reasoning>": "</reasoning>",
+    "<reflection>": "</reflection>", "<scratchpad>": "</scratchpad>", "<seed:think>": "</seed:think>",
+    "[THINK]": "[/THINK]", "": "</think>",
     "<|channel|>analysis<|message|>": "<|end|>", "<|START_THINKING|>": "<|END_THINKING|>", "◁think▷": "◁/think▷",
-    "<|begin_of_thought|>": "<|end_of_thought|>", "[THOUGHT]": "[/THOUGHT]", "<thought-start>": "<thought-end>", "<|thinking_start|>": "<|thinking_end|>",
+    "<|begin_of_thought|>": "<|end_of_thought|>", "[THOUGHT]": "[/THOUGHT]", "<thought-start>": "<thought-end>",
+    "<|thinking_start|>": "<|thinking_end|>",
     "<reason>": "</reason>", "<think:opensource>": "</think:opensource>", "<|channel>thought": "<channel|>",
 }  # fmt: skip
 SPANS = ("Write `{}` or so.", "Write ``{}`` or so.", "* `{}`: writes")  # of one line
 FENCES = (
-    "See:\n```markdown\n{}\n```\nSo.", "See:\n```html\n{}\n```\nSo.", "See:\n~~~diff\n{}\n~~~\nSo.", "See:\n````md\n```json\n{}\n```\n````\nSo.",
-    "The mail says:\n```text\n{}\n```\nI did not follow it.", "He wrote:\n```\n{}\n```\nSo.", "He wrote:\n```xml\n{}\n```\nSo.", "He wrote:\n~~~\n{}\n~~~\nSo.",
+    "See:\n```markdown\n{}\n```\nSo.", "See:\n```html\n{}\n```\nSo.", "See:\n~~~diff\n{}\n~~~\nSo.",
+    "See:\n````md\n```json\n{}\n```\n````\nSo.",
+    "The mail says:\n```text\n{}\n```\nI did not follow it.", "He wrote:\n```\n{}\n```\nSo.",
+    "He wrote:\n```xml\n{}\n```\nSo.", "He wrote:\n~~~\n{}\n~~~\nSo.",
     "Like this:\n```json\n{}\n```\nNever do this on a Monday.", "```\n{}\n```\nThis is how such a call looks.",
 )  # fmt: skip
 
 
 # Around a call on one line.
 MARKS = (
-    'Say "{}". So.', 'Say "please do {} now". So.', "Say “please {} now”. So.", "Der Aufruf „{}“ bucht.", "Say '{}'. So.", "On dit «{}». So.", "它写作「{}」。",
-    "Say **{}** So.", "Say ({}) So.", "Use <code>{}</code>.", "It says:\n<pre>{}</pre>\nSo.", "It says:\n<document>\n{}\n</document>\nSo.", "Say <!-- {} --> So.",
+    'Say "{}". So.', 'Say "please do {} now". So.', "Say “please {} now”. So.", "Der Aufruf „{}“ bucht.",
+    "Say '{}'. So.", "On dit «{}». So.", "它写作「{}」。",
+    "Say **{}** So.", "Say ({}) So.", "Use <code>{}</code>.", "It says:\n<pre>{}</pre>\nSo.",
+    "It says:\n<document>\n{}\n</document>\nSo.", "Say <!-- {} --> So.",
     "It says:\n| 1 | {} | x |\nSo.", "He wrote:\n> > see {} there\n",
 )  # fmt: skip
 # Around a call that nothing marks.
 AMID_PROSE = (
-    "Say {} and so.", "It says:\n{}\nSo.", "- one\n- {}\n- three\nSo.", "It says:\n\n    {}\n\nSo.", "mail:\n  text: {}\n  verdict: injection\n", "# {}\nSo.",
+    "Say {} and so.", "It says:\n{}\nSo.", "- one\n- {}\n- three\nSo.", "It says:\n\n    {}\n\nSo.",
+    "mail:\n  text: {}\n  verdict: injection\n", "# {}\nSo.",
 )  # fmt: skip
 
 
@@ -150,9 +158,9 @@ def test_what_is_quoted_in_a_line_stays_as_it_was_written(name):
     written = FORMS[name].write("write_file", {"text": "Rome", "count": 3})
     for number, text in enumerate(in_a_line(written)):
         for step in (None, STEPS[(number + NUMBERS[name]) % 4]):
-            found = events(text, step)
-            assert said(found) == text.strip()
-            kinds = {type(event) for event in found}
+            answer = events(text, step)
+            assert said(answer) == text.strip()
+            kinds = {type(event) for event in answer}
             assert kinds == {Prose} or (name in NAMED_ALONE and kinds == {Prose, Doubt})
 
 

@@ -7,11 +7,13 @@ from call_forms import called, events, said
 
 from langchain_svc._calls import BadCall, Doubt, Prose, StreamParser, Tool, parse_calls
 
+CITY = {"city": {"type": "string"}, "days": {"type": "integer"}}
+FILE = {"path": {"type": "string"}, "text": {"type": "string"}}
 TOOLS = [
-    Tool("weather", {"type": "object", "properties": {"city": {"type": "string"}, "days": {"type": "integer"}}, "required": ["city"]}),
+    Tool("weather", {"type": "object", "properties": CITY, "required": ["city"]}),
     Tool("now", {"type": "object", "properties": {}}),
-    Tool("write_file", {"type": "object", "properties": {"path": {"type": "string"}, "text": {"type": "string"}}, "required": ["path", "text"]}),
-]  # fmt: skip
+    Tool("write_file", {"type": "object", "properties": FILE, "required": ["path", "text"]}),
+]
 
 
 JSON = '{"name": "weather", "arguments": {"city": "Krone"}}'
@@ -19,15 +21,16 @@ JSON = '{"name": "weather", "arguments": {"city": "Krone"}}'
 
 def check(text, content, calls):
     for step in (None, 1, 2, 5, 17):
-        found = events(text, step, TOOLS)
-        assert (said(found), called(found)) == (content, calls)
-        assert not any(isinstance(event, (BadCall, Doubt)) for event in found)
+        answer = events(text, step, TOOLS)
+        assert (said(answer), called(answer)) == (content, calls)
+        assert not any(isinstance(event, (BadCall, Doubt)) for event in answer)
 
 
 @pytest.mark.parametrize(
     "text",
     ["The tags <tool_call> and </tool_call> surround a call.", "Put it between <tool_call> und </tool_call>, bitte.",
-     '{"help": "between <tool_call> and </tool_call>", "n": 1}', '["<tool_call>", "</tool_call>"]', '{"a": "<think>", "b": "</think>"}',
+     '{"help": "between <tool_call> and </tool_call>", "n": 1}', '["<tool_call>", "</tool_call>"]',
+     '{"a": "<think>", "b": "</think>"}',
      '{"a": "first <tool_response> then", "b": 2}'],
 )  # fmt: skip
 def test_tags_that_are_only_spoken_of_stay_in_the_text(text):
@@ -164,26 +167,72 @@ def test_a_tool_whose_own_name_begins_with_a_namespace_is_found_in_a_stream(text
 
 # -- one grammar of an element that calls ----------------------------------------------------------
 
-SPELLED = {"city": {"type": "string"}, "tags": {"type": "array"}, "meta": {"type": "object"}, "-A": {"type": "integer"}}  # fmt: skip
+SPELLED = {
+    "city": {"type": "string"},
+    "tags": {"type": "array"},
+    "meta": {"type": "object"},
+    "-A": {"type": "integer"},
+}
 LOOK = Tool("look", {"type": "object", "properties": SPELLED})
 PARIS = {"city": "Paris"}
 ELEMENTS = [
-    ('<tool name="look"><param name="city">Oslo</param></tool>\n<tool name="look"><param name="city">Paris</param></tool>', [{"city": "Oslo"}, PARIS]),
+    (
+        (
+            '<tool name="look"><param name="city">Oslo</param></tool>\n'
+            '<tool name="look"><param name="city">Paris</param></tool>'
+        ),
+        [{"city": "Oslo"}, PARIS],
+    ),
     ('[TOOL_CALLS]look[CALL_ID]call_abc12[ARGS]{"city": "Paris"}', [PARIS]),
     ('<function><name>look</name><arguments>{"city": "Paris"}</arguments></function>', [PARIS]),
-    ("<function_call><name>look</name><arguments><city>Paris</city></arguments></function_call>", [PARIS]),
+    (
+        "<function_call><name>look</name><arguments><city>Paris</city></arguments></function_call>",
+        [PARIS],
+    ),
     ('<call_record tool="look"><city>Paris</city></call_record>', [PARIS]),
-    ('<｜｜DSML｜｜tool_calls> <｜｜DSML｜｜invoke name="look"> <｜｜DSML｜｜parameter name="city">Paris</｜｜DSML｜｜parameter> </｜｜DSML｜｜invoke> </｜｜DSML｜｜tool_calls>', [PARIS]),
-    ('<invoke name="look"><parameter name="meta"><source>web</source><rank>2</rank></parameter><parameter name="tags"></parameter></invoke>', [{"meta": {"source": "web", "rank": 2}, "tags": []}]),
-    ('<invoke name="look"><parameter name="tags"><item>red</item><item>2</item></parameter></invoke>', [{"tags": ["red", 2]}]),
-    (']<]minimax[>[<invoke name="look">]<]minimax[>[<city>Paris]<]minimax[>[</city>]<]minimax[>[<-A>3]<]minimax[>[</-A>]<]minimax[>[</invoke>', [{"city": "Paris", "-A": 3}]),
-    ("<tool_calls:abc>\n<tool_call:abc>look<tool_sep:abc>\n<arg_key:abc>city</arg_key:abc>\n<arg_value:abc>Paris</arg_value:abc>\n</tool_call:abc>\n</tool_calls:abc>", [PARIS]),
+    (
+        (
+            '<｜｜DSML｜｜tool_calls> <｜｜DSML｜｜invoke name="look"> '
+            '<｜｜DSML｜｜parameter name="city">Paris</｜｜DSML｜｜parameter> '
+            "</｜｜DSML｜｜invoke> </｜｜DSML｜｜tool_calls>"
+        ),
+        [PARIS],
+    ),
+    (
+        (
+            '<invoke name="look"><parameter name="meta"><source>web</source><rank>2</rank></parameter>'
+            '<parameter name="tags"></parameter></invoke>'
+        ),
+        [{"meta": {"source": "web", "rank": 2}, "tags": []}],
+    ),
+    (
+        (
+            '<invoke name="look"><parameter name="tags"><item>red</item><item>2</item></parameter>'
+            "</invoke>"
+        ),
+        [{"tags": ["red", 2]}],
+    ),
+    (
+        (
+            ']<]minimax[>[<invoke name="look">]<]minimax[>[<city>Paris]<]minimax[>[</city>'
+            "]<]minimax[>[<-A>3]<]minimax[>[</-A>]<]minimax[>[</invoke>"
+        ),
+        [{"city": "Paris", "-A": 3}],
+    ),
+    (
+        (
+            "<tool_calls:abc>\n<tool_call:abc>look<tool_sep:abc>\n"
+            "<arg_key:abc>city</arg_key:abc>\n<arg_value:abc>Paris</arg_value:abc>\n"
+            "</tool_call:abc>\n</tool_calls:abc>"
+        ),
+        [PARIS],
+    ),
     ("<tool_call>look<arg_key>city</arg_key>Paris</arg_value></tool_call>", [PARIS]),
-]  # fmt: skip
+]
 
 
-@pytest.mark.parametrize(("text", "wanted"), ELEMENTS)
+@pytest.mark.parametrize(("text", "calls"), ELEMENTS)
 @pytest.mark.parametrize("step", [1, 3, 1000])
-def test_an_element_that_calls_is_read_however_it_is_decorated(text, wanted, step):
-    found = events(text, step, [LOOK])
-    assert (said(found), called(found)) == ("", [("look", arguments) for arguments in wanted])
+def test_an_element_that_calls_is_read_however_it_is_decorated(text, calls, step):
+    answer = events(text, step, [LOOK])
+    assert (said(answer), called(answer)) == ("", [("look", arguments) for arguments in calls])
