@@ -175,15 +175,17 @@ def smoking(code, at="2025-01-01", system="http://snomed.info/sct"):
 
 
 def bundle(*resources, first=None, **changes):
-    all_resources = [first or patient(), *resources]
-    entries = [
-        {
-            "fullUrl": f"urn:uuid:{ID if resource['resourceType'] == 'Patient' else f'00000000-0000-4000-8000-{n:012}'}",
-            "resource": resource,
-            "request": {"method": "POST", "url": resource["resourceType"]},
-        }
-        for n, resource in enumerate(all_resources)
-    ]
+    entries = []
+    for n, resource in enumerate([first or patient(), *resources]):
+        kind = resource["resourceType"]
+        name = ID if kind == "Patient" else f"00000000-0000-4000-8000-{n:012}"
+        entries.append(
+            {
+                "fullUrl": f"urn:uuid:{name}",
+                "resource": resource,
+                "request": {"method": "POST", "url": kind},
+            }
+        )
     return {"resourceType": "Bundle", "type": "transaction", "entry": entries, **changes}
 
 

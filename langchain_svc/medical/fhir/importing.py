@@ -177,8 +177,10 @@ class Import(ImportLog):
     def _out_of_time(self, checked: object) -> str:
         """Why a resource is not of the time of the record; empty if it is, and for readings."""
         times = [getattr(checked, name, None) for name in _BEGINNINGS]
-        periods = [getattr(checked, name, None) for name in _PERIODS]
-        times += [period.start or period.end for period in periods if period]
+        for name in _PERIODS:
+            period = getattr(checked, name, None)
+            if period is not None:
+                times.append(period.start or period.end)
         if any(self.clock.is_before(moment) for moment in times):
             return Untrue("it is of after the day of the record")
         return ""
