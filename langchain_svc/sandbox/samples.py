@@ -96,11 +96,12 @@ def draw(prompt: str, *, size: str, quality: str, index: int) -> bytes:
     It depends on the prompt, the quality and the index alone, so equal requests get equal files.
     """
     prompt = prompt.encode("utf-8", "replace").decode("utf-8")
-    seed = hashlib.sha256(f"{prompt}\n{quality}\n{index}".encode()).digest()
+    seed = f"{prompt}\n{quality}\n{index}"
+    digest = hashlib.sha256(seed.encode()).digest()
+    background = [channel // 2 + 64 for channel in digest[:3]]
+    white = [255, 255, 255]
     width, height = map(int, size.split("x"))
     # Two colours in a palette: a picture of a megapixel takes a few kilobytes.
-    background = [channel // 2 + 64 for channel in seed[:3]]
-    white = [255, 255, 255]
     picture = Image.new("P", (width, height), 0)
     picture.putpalette(background + white)
     # A font without Unicode refuses what it cannot draw; the file carries the exact text.

@@ -224,8 +224,7 @@ class HttpConnection(asyncio.Protocol):
         await self._serve(request, self)
         if self._gone.is_set():
             return
-        states = {self._http.our_state, self._http.their_state}
-        if states == {h11.DONE}:
+        if self._http.our_state is h11.DONE and self._http.their_state is h11.DONE:
             self._http.start_next_cycle()
             self._expect_request()
             self._read_events()
