@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal, get_args
 
-from .._wire import UnreadableError, dump_json, given
+from .._wire import UnreadableError, drop_none, dump_json
 from .._wire.general import read_success
 from .addresses import is_image_text
 from .headers import ImageError, format_of
@@ -76,7 +76,7 @@ def generate_body(
 ) -> bytes:
     """The bytes of an image generation request of either interface; what is None is left out."""
     return dump_json(
-        given({"prompt": prompt, "size": size, "n": n, "quality": quality})
+        drop_none({"prompt": prompt, "size": size, "n": n, "quality": quality})
     )
 
 

@@ -2,8 +2,8 @@
 
 At DEBUG httpcore writes the headers of every answer, and at INFO httpx the reason phrase, where a
 service may repeat the key or the prompt. While a call of ours runs, their records keep the name of
-what happened and lose the rest. What ends it from outside (a cancelled task, Ctrl-C) leaves without
-the frames of these libraries, among whose variables are the key and the body.
+what happened and lose the rest. An error that ends the call from outside (a cancelled task, Ctrl-C)
+loses the frames of these libraries, among whose variables are the key and the body.
 """
 
 from __future__ import annotations
@@ -33,25 +33,23 @@ class suppress_logs:  # noqa: N801  # used as a statement
             raise error.with_traceback(None)
 
 
-def _cut(record: logging.LogRecord) -> bool:
+def _keep_name(record: logging.LogRecord) -> bool:
     """Leaves the event's name, such as receive_response_headers.complete."""
     if _OURS.get():
-        record.msg, record.args = record.getMessage().partition(" ")[0], ()
+        record.msg = record.getMessage().partition(" ")[0]
+        record.args = ()
     return True
 
 
-def _without_reason(record: logging.LogRecord) -> bool:
+def _drop_reason(record: logging.LogRecord) -> bool:
     """Leaves method, address, version and status."""
-    if (
-        _OURS.get()
-        and isinstance(record.args, tuple)
-        and len(record.args) == _REASON + 1
-    ):
-        record.args = (*record.args[:_REASON], "")
+    arguments = record.args
+    if _OURS.get() and isinstance(arguments, tuple) and len(arguments) == _REASON + 1:
+        record.args = (*arguments[:_REASON], "")
     return True
 
 
 _REASON = 4  # HTTP Request: METHOD URL "VERSION STATUS REASON"
 for _name in _LOGGERS:
-    logging.getLogger(_name).addFilter(_cut)
-logging.getLogger("httpx").addFilter(_without_reason)
+    logging.getLogger(_name).addFilter(_keep_name)
+logging.getLogger("httpx").addFilter(_drop_reason)

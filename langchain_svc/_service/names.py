@@ -9,9 +9,9 @@ from typing import Any
 from .hints import ALIASES, HINTS, NEUTRAL_VALUES
 
 
-def did_you_mean(name: str, known: Iterable[str]) -> str:
+def did_you_mean(name: str, valid_names: Iterable[str]) -> str:
     """A sentence's end that suggests the nearest known name, or lists them all."""
-    candidates = sorted(known)
+    candidates = sorted(valid_names)
     # Other packages write "request_timeout" for "timeout"; a slip rarely is in the first letter.
     near = [candidate for candidate in candidates if candidate.startswith(name)]
     inside = [candidate for candidate in candidates if candidate in name]
@@ -23,13 +23,13 @@ def did_you_mean(name: str, known: Iterable[str]) -> str:
     return "known are: " + ", ".join(candidates)
 
 
-def suggest_name(name: str, known: Iterable[str]) -> str:
+def suggest_name(name: str, valid_names: Iterable[str]) -> str:
     """What to write instead of a name that is not known."""
-    return HINTS.get(name) or did_you_mean(name, known)
+    return HINTS.get(name) or did_you_mean(name, valid_names)
 
 
 def resolve_aliases(
-    settings: Mapping[str, Any], known: Collection[str], owner: str
+    settings: Mapping[str, Any], valid_names: Collection[str], owner: str
 ) -> dict[str, Any]:
     """The settings by our names, without unknown ones that ask for nothing.
 
@@ -39,10 +39,10 @@ def resolve_aliases(
     resolved = {
         name: value
         for name, value in settings.items()
-        if name in known or not _asks_for_nothing(name, value)
+        if name in valid_names or not _asks_for_nothing(name, value)
     }
     for alias, name in ALIASES.items():
-        if alias in settings and alias not in known and name in known:
+        if alias in settings and alias not in valid_names and name in valid_names:
             if name in resolved:
                 raise ValueError(
                     f"{owner} takes {alias!r} or {name!r}, which mean the same"

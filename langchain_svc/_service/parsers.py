@@ -101,7 +101,7 @@ class WholeParser(AnswerParser[T]):
             answer = self._parse(b"".join(self._parts))
         except UnreadableError as error:
             self.fault = str(error)
-            self.error = error.said
+            self.error = error.error
             return None
         return answer
 

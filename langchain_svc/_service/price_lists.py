@@ -1,7 +1,7 @@
-"""The prices that the service listed, by whom it listed them for.
+"""The prices that the service listed, apart for each address and key.
 
-Each address and key has a list of its own: what another tenant of this process pays says nothing
-about what this one pays. No key is kept, only what tells two of them apart in this process.
+What another tenant of this process pays says nothing about what this one pays. No key is kept, only
+a digest that tells two of them apart in this process.
 """
 
 from __future__ import annotations
@@ -12,9 +12,8 @@ from collections.abc import Mapping
 
 from .._wire import Price
 
-_MOST_LISTS = (
-    1_000  # the oldest go: a call without a list is refused, and says what to do
-)
+# Beyond them the oldest go: a call without a list is refused, and says what to do.
+_MOST_LISTS = 1_000
 _SECRET = os.urandom(32)
 _LISTS: dict[bytes, Mapping[str, Price]] = {}
 

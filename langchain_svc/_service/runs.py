@@ -1,4 +1,4 @@
-"""Where LangChain begins the runs of a model or tool, and what may keep a run out of records.
+"""The methods in which LangChain begins a run, and what may keep a run out of records.
 
 The core knows of private runs only what stands here: an object whose `privacy` is set hands each
 of its runs to `PrivateRuns`, which the package's face names (`langchain_svc.privacy`). Where
@@ -22,17 +22,17 @@ Model = TypeVar("Model", bound=Any)
 
 
 class PrivateRuns(Protocol):
-    """What keeps runs out of records."""
+    """Keeps runs out of records."""
 
     def private_run(
         self, method: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]
     ) -> Callable[[], Any]:
-        """A method of a private object, which stands first in `args`, made ready to be called.
+        """A function that calls a method of a private object, which stands first in `args`.
 
-        What comes back shows nothing of the arguments: it stands in the frames of an error.
+        It shows nothing of the arguments, since it stands in the frames of an error.
         """
 
-    def refuse_cache(self, model: Any) -> None:
+    def refuse_cache(self, model: object) -> None:
         """Raises ValueError where a private model has a cache."""
 
 
@@ -40,72 +40,78 @@ def _private_runs() -> PrivateRuns:
     return import_late(WINGS["privacy"])
 
 
-# The methods of models and tools that are given texts, and those that make another runnable.
+# The methods of models and tools that take texts, and those that make another runnable.
 RUNS = (
-    *(
-        "invoke",
-        "ainvoke",
-        "stream",
-        "astream",
-        "batch",
-        "abatch",
-        "batch_as_completed",
-    ),
-    *(
-        "abatch_as_completed",
-        "transform",
-        "atransform",
-        "astream_log",
-        "astream_events",
-    ),
-    *("stream_events", "generate", "agenerate", "generate_prompt", "agenerate_prompt"),
-    *("get_num_tokens_from_messages", "run", "arun"),
+    "invoke",
+    "ainvoke",
+    "stream",
+    "astream",
+    "batch",
+    "abatch",
+    "batch_as_completed",
+    "abatch_as_completed",
+    "transform",
+    "atransform",
+    "astream_log",
+    "astream_events",
+    "stream_events",
+    "generate",
+    "agenerate",
+    "generate_prompt",
+    "agenerate_prompt",
+    "get_num_tokens_from_messages",
+    "run",
+    "arun",
 )
 MAKERS = (
-    *(
-        "bind",
-        "with_config",
-        "with_retry",
-        "with_fallbacks",
-        "with_listeners",
-        "with_alisteners",
-    ),
-    *("with_types", "map", "as_tool", "assign", "pick", "with_structured_output"),
+    "bind",
+    "with_config",
+    "with_retry",
+    "with_fallbacks",
+    "with_listeners",
+    "with_alisteners",
+    "with_types",
+    "map",
+    "as_tool",
+    "assign",
+    "pick",
+    "with_structured_output",
 )
 _ASYNCHRONOUS = frozenset(name for name in RUNS if name.startswith("a"))
 
 
 def keeps_runs(kind: Kind) -> Kind:
-    """Gives a class a version of each such method that asks whether its runs are private."""
+    """Gives a class a version of each such method that looks whether its runs are private."""
     for name in (*RUNS, *MAKERS):
         method = getattr(kind, name, None)
         if method is not None:
-            setattr(kind, name, _open_or_private(kind, name, method))
+            setattr(kind, name, _maybe_private(kind, name, method))
     return kind
 
 
-def _open_or_private(kind: type[Any], name: str, method: Callable[..., Any]) -> Any:
-    asynchronous = name in _ASYNCHRONOUS
+def _maybe_private(kind: type[Any], name: str, method: Callable[..., Any]) -> Any:
+    is_async = name in _ASYNCHRONOUS
 
     @wraps(method)
     def run(self: Any, *args: Any, **kwargs: Any) -> Any:
-        if asynchronous and "trio" in sys.modules:
+        if is_async and "trio" in sys.modules:
             refuse_trio()
         if self.privacy is None:
             return method(self, *args, **kwargs)
-        private = _private_runs().private_run(method, (self, *args), kwargs)
+        private_run = _private_runs().private_run(method, (self, *args), kwargs)
         del args, kwargs  # whoever shows an error's frames shows their variables
-        return private()
+        return private_run()
 
     # A function is pickled by its place.
-    run.__module__, run.__qualname__ = kind.__module__, f"{kind.__qualname__}.{name}"
+    run.__module__ = kind.__module__
+    run.__qualname__ = f"{kind.__qualname__}.{name}"
     return run
 
 
 def replaces(method: Callable[..., Any]) -> Callable[[Method], Method]:
     """Gives a method, which passes everything on, the signature of the one that it replaces."""
     decorate: Any = wraps(method)
-    return decorate  # type: ignore[no-any-return]  # it gives what it gets
+    return decorate  # type: ignore[no-any-return]  # it returns what it gets
 
 
 def refuse_trio() -> None:

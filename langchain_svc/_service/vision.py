@@ -15,10 +15,10 @@ _QUOTABLE = 4096
 
 
 def vision_exchange(
-    asker: ServiceSettings, image: str, task: endpoints.Task, limits: Limits
+    settings: ServiceSettings, image: str, task: endpoints.Task, limits: Limits
 ) -> Exchange[endpoints.ImageAnalysis]:
-    """The call that asks about an image, given as its address or as base64."""
-    return asker._new_exchange(  # noqa: SLF001  # our own class
+    """The call that asks about an image, which is an address or base64."""
+    return settings._new_exchange(  # noqa: SLF001  # our own class
         GENERAL,
         "POST",
         endpoints.VISION_PATH,

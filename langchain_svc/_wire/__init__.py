@@ -22,8 +22,8 @@ from .v1 import (
     WINDOWS,
     ModelRecord,
     UnreadableError,
+    drop_none,
     dump_json,
-    given,
     is_cut,
     is_out_of_room,
 )

@@ -11,7 +11,6 @@ import html
 import re
 import unicodedata
 from collections.abc import Callable, Iterable, Mapping
-from typing import Any
 from urllib.parse import unquote
 
 from pydantic_core import from_json
@@ -67,30 +66,32 @@ def read_failure(
         now: The present as a Unix timestamp, for dates in headers.
         secrets: Keys, removed from the server's message wherever they stand.
         private: Texts that were sent. Their words are removed from the server's message.
-        url: What was asked.
+        url: Where the request was sent.
         setting: What its base URL is called.
         sent: The request's body.
     """
-    said, type_, code = read_error_value(_load(body), secrets=secrets, private=private)
+    message, type_, code = read_error_value(
+        _load(body), secrets=secrets, private=private
+    )
     text = f"The service answered {status}"
-    if said:
-        text += f": {said.removesuffix('.')}"
+    if message:
+        text += f": {message.removesuffix('.')}"
     if code and code not in text:
         text += f" (code {code})"
     if status in _NEXT_STEP:
         text += f"; {_NEXT_STEP[status]}"
     if status == 404:
         text += f"; {_why_not_found(url, setting, sent)}"
-    identifier = safe_label(
+    request_id = safe_label(
         headers.get("x-request-id"), secrets=secrets, private=private
     )
     return failure(
-        status, headers, text, now=now, type_=type_, code=code, request_id=identifier
+        status, headers, text, now=now, type_=type_, code=code, request_id=request_id
     )
 
 
 def _why_not_found(url: str, setting: str, sent: bytes | None) -> str:
-    """What to change where nothing was found at a URL."""
+    """What to change where the service has nothing at a URL."""
     *parts, path = url.split("/", 3)
     place = "/".join(parts)  # the rest of a base URL could hold a key
     if path.count("chat/completions") > 1:
@@ -101,11 +102,12 @@ def _why_not_found(url: str, setting: str, sent: bytes | None) -> str:
         return f"{setting} does not end in /v1: write {place}/v1"
     if path.count("api/") > 1 or ("v1/" in path and "api/" in path):
         return f"{setting} must end before the /api of the paths: {place}"
-    found = _load(sent or b"")
-    model = found.get("model") if isinstance(found, Mapping) else None
-    if not isinstance(model, str):
-        return f"check {setting}, which is at {place}"
-    return f"the model asked for is {model!r:.80}; {_LISTED}"
+    request = _load(sent or b"")
+    if isinstance(request, Mapping):
+        model = request.get("model")
+        if isinstance(model, str):
+            return f"the model asked for is {model!r:.80}; {_LISTED}"
+    return f"check {setting}, which is at {place}"
 
 
 def failure(
@@ -123,11 +125,10 @@ def failure(
         text += "; redirects are not followed, as they would carry the key away: check the URL"
     wait = retry_after(status, headers, now)
     if wait is not None:
-        text += (
-            f"; come back in {wait:.3g} s"
-            if wait < 1
-            else f"; come back in {wait:.0f} s"
-        )
+        seconds = f"{wait:.0f}"
+        if wait < 1:
+            seconds = f"{wait:.3g}"
+        text += f"; come back in {seconds} s"
     error = _kind(status, code)(
         text,
         status_code=status,
@@ -150,7 +151,7 @@ def _kind(status: int, code: str | None) -> type[errors.SvcAPIError]:
     return _BY_STATUS.get(status, errors.SvcAPIError)
 
 
-def _load(body: bytes) -> Any:
+def _load(body: bytes) -> object:
     try:
         return from_json(body)
     except ValueError:
@@ -158,23 +159,29 @@ def _load(body: bytes) -> Any:
 
 
 def read_error_value(
-    found: Any, *, secrets: Iterable[str] = (), private: Iterable[str] = ()
+    value: object, *, secrets: Iterable[str] = (), private: Iterable[str] = ()
 ) -> tuple[str, str | None, str | None]:
     """Message, type and code of an error value, alone or under the key `error`, made safe."""
-    outer = found if isinstance(found, Mapping) else {"error": found}
-    inner = outer.get("error")
-    source = inner if isinstance(inner, Mapping) else outer
-    texts = (inner, *(source.get(name) for name in _MESSAGE_KEYS))
-    said = next((text for text in texts if isinstance(text, str)), "")
+    source: Mapping[str, object] = {}
+    if isinstance(value, Mapping):
+        source = value
+        value = source.get("error")
+        if isinstance(value, Mapping):
+            source = value
+    message = ""
+    for text in (value, *map(source.get, _MESSAGE_KEYS)):
+        if isinstance(text, str):
+            message = text
+            break
     return (
-        safe_text(said, secrets=secrets, private=private),
+        safe_text(message, secrets=secrets, private=private),
         safe_label(source.get("type"), secrets=secrets, private=private),
         safe_label(source.get("code"), secrets=secrets, private=private),
     )
 
 
 def safe_label(
-    value: Any, *, secrets: Iterable[str] = (), private: Iterable[str] = ()
+    value: object, *, secrets: Iterable[str] = (), private: Iterable[str] = ()
 ) -> str | None:
     """A short identifier from the server; None for anything else and for what was sent."""
     if isinstance(value, int) and not isinstance(value, bool):
@@ -182,14 +189,18 @@ def safe_label(
     if not isinstance(value, str) or not _LABEL.fullmatch(value):
         return None
     # Whole words only: a single digit of a prompt stands in nearly every id of letters and digits.
-    quoted = any(map(_quoting(private), _WORD.findall(value)))
-    return None if quoted or without_secrets(value, secrets) != value else value
+    if any(map(_quote_check(private), _WORD.findall(value))):
+        return None
+    if without_secrets(value, secrets) != value:
+        return None
+    return value
 
 
 _LABEL = re.compile(r"[\w.:/-]{1,80}", re.ASCII)
 _MESSAGE_KEYS = ("message", "detail", "description", "msg", "title")
-_QUOTED = 4  # letters from which on a part of a word counts as quoted
-# What is looked for: 1,000 and 1.000 and 1 000 and 1'000, 123-45-6789, words, and in 140bpm both.
+_SHORTEST_PART = 4  # letters from which on a part of a word counts as quoted
+# The forms of words and numbers: 1,000 and 1.000 and 1 000 and 1'000, 123-45-6789, words, and in
+# 140bpm both.
 _WORD = re.compile(r"[^\W_]+")
 _FORMS = (
     re.compile(r"(?<!\d)\d{1,3}(?:[,.'\u2019 \u00a0\u202f]\d{3})+(?!\d)"),
@@ -242,39 +253,56 @@ def safe_text(
     word and number of the message that also stands in a text of `private` becomes `[...]`, save
     the plain words that error messages are made of.
     """
-    text = unicodedata.normalize("NFC", _spelled_out(text[:_LONGEST_QUOTED]))
-    text = " ".join(without_secrets(text, secrets)[: 4 * _LONGEST_MESSAGE].split())
-    quoted = _quoting(private)
+    text = unicodedata.normalize("NFC", _unescape(text[:_LONGEST_QUOTED]))
+    text = without_secrets(text, secrets)
+    text = " ".join(text[: 4 * _LONGEST_MESSAGE].split())
+    is_quote = _quote_check(private)
+
+    def mask(match: re.Match[str]) -> str:
+        if is_quote(match[0]):
+            return "[...]"
+        return match[0]
+
     for form in _FORMS:
-        text = form.sub(lambda found: "[...]" if quoted(found[0]) else found[0], text)
+        text = form.sub(mask, text)
     text = re.sub(r"\[\.\.\.\](?:\W{0,3}\[\.\.\.\])+", "[...]", text)
     if len(text) > _LONGEST_MESSAGE:
         text = text[: _LONGEST_MESSAGE - 3] + "..."
     return text
 
 
-def _quoting(private: Iterable[str]) -> Callable[[str], bool]:
-    """Tells whether a word or number stands in these texts too.
+def _quote_check(private: Iterable[str]) -> Callable[[str], bool]:
+    """A function that tells whether a word or number stands in these texts too.
 
     A service may quote García as Garcia, Müller as Mueller and 1500 as 1,500.
     """
-    sent = "\n".join(private)
-    if not sent.isascii():
-        composed = (unicodedata.normalize(form, sent) for form in ("NFC", "NFKC"))
-        sent = "\n".join((*composed, sent.translate(_UMLAUTS)))
-    sent = _folded("\n".join({word for form in _FORMS for word in form.findall(sent)}))
-    words = frozenset(sent.split("\n"))
+    texts = "\n".join(private)
+    if not texts.isascii():
+        spellings = (
+            unicodedata.normalize("NFC", texts),
+            unicodedata.normalize("NFKC", texts),
+            texts.translate(_UMLAUTS),
+        )
+        texts = "\n".join(spellings)
+    private_words: set[str] = set()
+    for form in _FORMS:
+        private_words.update(form.findall(texts))
+    folded_text = _fold("\n".join(private_words))
+    folded_words = frozenset(folded_text.split("\n"))
 
-    def quoted(word: str) -> bool:
-        word = _folded(word)
+    def is_quote(word: str) -> bool:
+        word = _fold(word)
+        if word in _PLAIN_WORDS:
+            return False
+        if word in folded_words:
+            return True
         # A longer part counts also inside a word: a server may cut its quotation anywhere.
-        inside = len(word) >= _QUOTED and word in sent
-        return (inside or word in words) and word not in _PLAIN_WORDS
+        return len(word) >= _SHORTEST_PART and word in folded_text
 
-    return quoted
+    return is_quote
 
 
-def _folded(words: str) -> str:
+def _fold(words: str) -> str:
     """Words and numbers, one a line, as they are compared: without case, accents and separators."""
     words = unicodedata.normalize("NFKD", words).casefold().translate(_STROKES)
     return re.sub(r"[^\w\n]", "", words)
@@ -293,28 +321,36 @@ _PADDED = re.compile(r"&#([xX]?)0+(?=[0-9a-fA-F])")
 _NO_LETTER = re.compile(r"&#(?:[0-9]{8,}|[xX][0-9a-fA-F]{7,});?")
 _TERMINAL = re.compile(r"\x1b\[[\d;]*[A-Za-z]?")
 # Format characters part a name where no eye sees it; what is not assigned shows as nothing.
-_UNSEEN = frozenset({"Cf", "Cn", "Co", "Cs"})
+_INVISIBLE = frozenset({"Cf", "Cn", "Co", "Cs"})
 
 
-def _spelled_out(text: str) -> str:
+def _unescape(text: str) -> str:
     """A text without escapes of JSON, of URLs and of HTML, and with printable characters only."""
     for _ in range(_LAYERS):
         if "\\" in text:
-            text = _ESCAPE.sub(_letter, text)
+            text = _ESCAPE.sub(_unescape_letter, text)
             text = text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
         if "&#" in text:
             text = _NO_LETTER.sub("\ufffd", _PADDED.sub(r"&#\1", text))
         text = unquote(html.unescape(text))
     text = _TERMINAL.sub(" ", text)
-    return text if text.isprintable() else "".join(map(_printable, text))
+    if text.isprintable():
+        return text
+    return "".join(map(_printable, text))
 
 
-def _letter(found: re.Match[str]) -> str:
-    code, space, itself = found[1] or found[2], found[3], found[4]
-    return chr(int(code, 16)) if code else " " if space else itself
+def _unescape_letter(match: re.Match[str]) -> str:
+    code = match[1] or match[2]
+    if code:
+        return chr(int(code, 16))
+    if match[3]:  # a line break or a tab
+        return " "
+    return match[4]
 
 
 def _printable(letter: str) -> str:
     if letter.isprintable():
         return letter
-    return "" if unicodedata.category(letter) in _UNSEEN else " "
+    if unicodedata.category(letter) in _INVISIBLE:
+        return ""
+    return " "

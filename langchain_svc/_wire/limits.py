@@ -45,14 +45,16 @@ def read_wait(value: str | None, now: float) -> float | None:
         wait = sum(float(number) * _UNIT[unit] for number, unit in parts)
     else:
         wait = _moment(text) - now
-    return wait if wait >= 0 and math.isfinite(wait) else None
+    if wait < 0 or not math.isfinite(wait):
+        return None
+    return wait
 
 
 def _moment(text: str) -> float:
     """An HTTP date, ISO 8601, or epoch seconds or milliseconds, which pydantic reads as well."""
-    for read in (parsedate_to_datetime, _MOMENT.validate_python):
+    for parse in (parsedate_to_datetime, _MOMENT.validate_python):
         try:
-            moment: datetime = read(text)
+            moment: datetime = parse(text)
         except (ValueError, TypeError, IndexError, OverflowError):
             continue
         if moment.tzinfo is None:  # both forms mean UTC where they name no zone
@@ -84,29 +86,29 @@ def read_rate_limit(
     }
     if not raw:
         return None
-    seen: dict[str, Any] = {}
+    limits: dict[str, Any] = {}
     for name in ("limit", "remaining"):
         text = raw.get(name, "").strip()
         if _COUNT.fullmatch(text):
-            seen[name] = int(text)
+            limits[name] = int(text)
     wait = read_wait(raw.get("reset"), now)
     if wait is not None:
-        seen["reset_after"] = round(wait, 3)
-        seen["reset_at"] = _iso_utc(now + wait)
-    return {
-        **{key: value for key, value in seen.items() if value is not None},
-        "raw": raw,
-    }
+        limits["reset_after"] = round(wait, 3)
+        reset_at = _iso_utc(now + wait)
+        if reset_at is not None:
+            limits["reset_at"] = reset_at
+    limits["raw"] = raw
+    return limits
 
 
 def rate_limit_of(
     headers: Mapping[str, str], now: float
 ) -> tuple[int, int, float] | None:
     """The limit, what remains of it and the seconds until it resets, where all three are there."""
-    seen = read_rate_limit(headers, now) or {}
-    if not {"limit", "remaining", "reset_after"} <= seen.keys():
+    limits = read_rate_limit(headers, now) or {}
+    if not {"limit", "remaining", "reset_after"} <= limits.keys():
         return None
-    return seen["limit"], seen["remaining"], seen["reset_after"]
+    return limits["limit"], limits["remaining"], limits["reset_after"]
 
 
 def _iso_utc(timestamp: float) -> str | None:

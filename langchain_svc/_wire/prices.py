@@ -23,28 +23,36 @@ class Price:
     currency: str = ""
 
 
-def read_prices(given: Any) -> dict[str, Price]:
+def read_prices(source: object) -> dict[str, Price]:
     """The prices of models by their ids.
 
     Args:
-        given: Prices by model id, as dicts; or the models of `ChatSvc.list_models()`, of which
+        source: Prices by model id, as dicts; or the models of `ChatSvc.list_models()`, of which
             those without a price that can be read are left out.
 
     Raises:
-        ValueError: They are neither, or a price by model id cannot be read.
+        ValueError: It is neither, or a price by model id cannot be read.
     """
-    if isinstance(given, Mapping):
-        read = {model: _read(pricing) for model, pricing in given.items()}
-        for model in (model for model, price in read.items() if price is None):
-            raise ValueError(
-                f"The price of {model!r} is unclear: {given[model]!r:.200}. {_FORM}"
-            )
-    else:
-        models = list(given) if isinstance(given, Iterable) else [given]
-        if not all(hasattr(model, "pricing") for model in models):
-            raise ValueError(f"Prices cannot be {given!r:.200}. {_FORM}")
-        read = {model.id: _read(model.pricing) for model in models}
-    return {model: price for model, price in read.items() if price is not None}
+    prices: dict[str, Price] = {}
+    if isinstance(source, Mapping):
+        for model_id, pricing in source.items():
+            price = _read_price(pricing)
+            if price is None:
+                raise ValueError(
+                    f"The price of {model_id!r} is unclear: {pricing!r:.200}. {_FORM}"
+                )
+            prices[model_id] = price
+        return prices
+    models = [source]
+    if isinstance(source, Iterable):
+        models = list(source)
+    for model in models:
+        if not hasattr(model, "id") or not hasattr(model, "pricing"):
+            raise ValueError(f"Prices cannot be {source!r:.200}. {_FORM}")
+        price = _read_price(model.pricing)
+        if price is not None:
+            prices[model.id] = price
+    return prices
 
 
 _FORM = (
@@ -53,19 +61,18 @@ _FORM = (
 )
 
 
-def _read(pricing: Any) -> Price | None:
+def _read_price(pricing: object) -> Price | None:
     if isinstance(pricing, Price):
         return pricing
     if not isinstance(pricing, Mapping):
         return None
     tokens_in = _number(pricing.get("input", pricing.get("prompt")))
     tokens_out = _number(pricing.get("output", pricing.get("completion")))
-    per = _number(pricing.get("per_tokens"))
-    if tokens_in is None or tokens_out is None or not per:
+    per_tokens = _number(pricing.get("per_tokens"))
+    if tokens_in is None or tokens_out is None or not per_tokens:
         return None
-    return Price(
-        tokens_in / per, tokens_out / per, str(pricing.get("currency") or "")[:12]
-    )
+    currency = str(pricing.get("currency") or "")[:12]
+    return Price(tokens_in / per_tokens, tokens_out / per_tokens, currency)
 
 
 def _number(value: Any) -> float | None:
@@ -74,4 +81,6 @@ def _number(value: Any) -> float | None:
         number = float(value)
     except (TypeError, ValueError):
         return None
-    return number if math.isfinite(number) and number >= 0 else None
+    if number < 0 or not math.isfinite(number):
+        return None
+    return number

@@ -1,8 +1,8 @@
 """Keeps secrets that a service or a proxy repeats out of errors and of what headers say.
 
-It works on decoded strings, so it does not matter how JSON escaped a secret. Who writes an error
-may hide one from any search (backwards, letter by letter). What is promised is about services that
-repeat what they were sent, not about those that conspire. A good answer is given as it came.
+It works on decoded strings, so it does not matter how JSON escaped a secret. Whoever writes an
+error may hide one from any search (backwards, letter by letter). The promise is about services that
+repeat what they were sent, not about those that conspire. A good answer is passed on as it came.
 """
 
 from __future__ import annotations
@@ -33,22 +33,25 @@ def secrets_of(
         headers: The caller's own headers. Of their values the words of 8 and more letters count.
         proxies: The URLs of proxies. Their users and passwords count, and the two in base64.
     """
-    found = [key]
+    secrets = [key]
     for name, value in headers:
         if not _PUBLIC_HEADERS.fullmatch(name):
-            found += [word for word in (value, *value.split()) if len(word) >= SHORTEST]
+            words = (value, *value.split())
+            secrets += [word for word in words if len(word) >= SHORTEST]
     for proxy in proxies:
         try:
-            parts = urlsplit(proxy if "://" in proxy else f"http://{proxy}")
+            if "://" not in proxy:
+                proxy = f"http://{proxy}"  # noqa: PLW2901  # as it is meant
+            parts = urlsplit(proxy)
         except ValueError:
             continue
-        user, password = parts.username or "", parts.password or ""
-        found += [user, password, unquote(user), unquote(password)]
+        user = parts.username or ""
+        password = parts.password or ""
+        secrets += [user, password, unquote(user), unquote(password)]
         if password:
-            found.append(
-                b64encode(f"{unquote(user)}:{unquote(password)}".encode()).decode()
-            )
-    return tuple(dict.fromkeys(filter(None, found)))
+            credentials = f"{unquote(user)}:{unquote(password)}"
+            secrets.append(b64encode(credentials.encode()).decode())
+    return tuple(dict.fromkeys(filter(None, secrets)))
 
 
 def without_secrets(text: str, secrets: Iterable[str]) -> str:
@@ -63,13 +66,13 @@ def without_secrets(text: str, secrets: Iterable[str]) -> str:
 
 @lru_cache(maxsize=64)
 def _parts(secret: str) -> re.Pattern[str]:
+    if not secret:
+        return re.compile("(?!)")  # which matches nothing
     if len(secret) < SHORTEST:
-        return re.compile(
-            rf"(?<!\w){re.escape(secret)}(?!\w)" if secret else "(?!)", re.IGNORECASE
-        )
+        return re.compile(rf"(?<!\w){re.escape(secret)}(?!\w)", re.IGNORECASE)
     ends = len(secret) - SHORTEST + 1
     starts = "|".join(re.escape(secret[at : at + SHORTEST]) for at in range(ends))
-    # Every place where a part begins, and what is left of the last of them.
+    # Every place where a part begins, and the rest of the last of them.
     return re.compile(
         rf"(?:(?={starts}).)+.{{{SHORTEST - 1}}}", re.IGNORECASE | re.DOTALL
     )

@@ -79,15 +79,15 @@ class StreamState:
         self.ended = self.ended or answer.whole or answer.last
 
     def _add_metadata(self, metadata: Metadata, events: list[Event]) -> None:
-        known = self.metadata
+        before = self.metadata
         # A chunk that leaves a field out does not take back what another one said.
         merged = Metadata(
-            model=metadata.model or known.model,
-            id=metadata.id or known.id,
-            created=metadata.created or known.created,
-            timestamp=metadata.timestamp or known.timestamp,
+            model=metadata.model or before.model,
+            id=metadata.id or before.id,
+            created=metadata.created or before.created,
+            timestamp=metadata.timestamp or before.timestamp,
         )
-        if merged != known:
+        if merged != before:
             self.metadata = merged
             events.append(merged)
 

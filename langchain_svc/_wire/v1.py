@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, TypeVar
 
 from pydantic_core import from_json, to_json, to_jsonable_python
 
@@ -16,7 +16,8 @@ CHAT_PATH = "/chat/completions"
 MODELS_PATH = "/models"
 _BOM = b"\xef\xbb\xbf"
 # v1 API, section 2: the bounds of a chat completion request.
-LOWEST_TEMPERATURE, HIGHEST_TEMPERATURE = 0.0, 2.0
+LOWEST_TEMPERATURE = 0.0
+HIGHEST_TEMPERATURE = 2.0
 MAX_TOKENS_BY_DEFAULT = 2_000  # where it is left out
 # Section 1: the documented models and how many tokens they take ("128K" read as 128,000).
 WINDOWS = {
@@ -28,6 +29,14 @@ WINDOWS = {
 # The fields of a chat completion request that are settings of `ChatSvc`, by the same names.
 CHAT_SETTINGS = ("model", "temperature", "max_tokens")
 CHAT_FIELDS = frozenset({*CHAT_SETTINGS, "messages", "stream"})
+_WINDOW_KEYS = (
+    "context_window",
+    "context_length",
+    "max_context",
+    "max_input_tokens",
+    "context",
+)
+T = TypeVar("T")
 
 
 @dataclass(frozen=True)
@@ -61,20 +70,20 @@ class UnreadableError(ValueError):
     """A body that cannot be read as an answer; its text says why, without any of the body.
 
     Attributes:
-        said: The error object that the body carried instead, if there was one.
+        error: The error object that the body carried instead, if there was one.
     """
 
-    def __init__(self, reason: str, said: Any = None) -> None:
+    def __init__(self, reason: str, error: object = None) -> None:
         super().__init__(reason)
-        self.said = said
+        self.error = error
 
 
 def chat_body(
     messages: Sequence[Mapping[str, str]],
-    settings: Mapping[str, Any],
+    settings: Mapping[str, object],
     *,
     stream: bool,
-    extra: Mapping[str, Any],
+    extra: Mapping[str, object],
 ) -> bytes:
     """The bytes of a chat completion request.
 
@@ -91,15 +100,15 @@ def chat_body(
         **settings,
         "stream": stream or None,
     }
-    return dump_json({**given(body), **extra})
+    return dump_json({**drop_none(body), **extra})
 
 
-def given(fields: Mapping[str, Any]) -> dict[str, Any]:
-    """The fields of a request that are not None: what is not given is not sent."""
+def drop_none(fields: Mapping[str, object]) -> dict[str, object]:
+    """The fields of a request that are not None: what is not set is not sent."""
     return {name: value for name, value in fields.items() if value is not None}
 
 
-# Why an answer ended; "stop" occurs in section 2. These say that it was not let end.
+# Why an answer ended; "stop" occurs in section 2. These say that it was cut off.
 _OUT_OF_ROOM = frozenset({"length", "max_tokens", "model_length"})
 _CUTTING_REASONS = _OUT_OF_ROOM | {"content_filter"}
 
@@ -114,7 +123,7 @@ def is_cut(reason: str | None) -> bool:
     return reason is not None and reason.lower() in _CUTTING_REASONS
 
 
-def dump_json(value: Any) -> bytes:
+def dump_json(value: object) -> bytes:
     """JSON as UTF-8 bytes. Lone surrogates, which UTF-8 has no form for, become U+FFFD."""
     try:
         return to_json(value, inf_nan_mode="constants")
@@ -161,73 +170,89 @@ def read_models(body: bytes) -> list[ModelRecord]:
     Raises:
         UnreadableError: The body holds no list of models.
     """
-    found: Any = load_body(body)
-    if isinstance(found, dict):
-        found = next(
-            (found[k] for k in ("data", "models") if isinstance(found.get(k), list)),
-            None,
-        )
-    if not isinstance(found, list):
+    listing = load_body(body)
+    if isinstance(listing, dict):
+        listing = _first_of_type(listing, ("data", "models"), list)
+    if not isinstance(listing, list):
         raise UnreadableError("it holds no list of models")
-    records = [record for item in found if (record := _read_model(item)) is not None]
-    if found and not records:
+    records = []
+    for item in listing:
+        record = _read_model(item)
+        if record is not None:
+            records.append(record)
+    if listing and not records:
         raise UnreadableError("none of the models that it lists has an id")
     return records
 
 
-def _read_model(item: Any) -> ModelRecord | None:
+def _first_of_type(
+    fields: Mapping[str, object], keys: Sequence[str], kind: type[T]
+) -> T | None:
+    """The first value under these keys that is of a type."""
+    for key in keys:
+        value = fields.get(key)
+        if isinstance(value, kind):
+            return value
+    return None
+
+
+def _read_model(item: object) -> ModelRecord | None:
     if isinstance(item, str):
         return ModelRecord(item, raw={"id": item})
     if not isinstance(item, dict):
         return None
-    id_ = next(
-        (item[k] for k in ("id", "model", "name") if isinstance(item.get(k), str)), None
-    )
-    if id_ is None:
+    model_id = _first_of_type(item, ("id", "model", "name"), str)
+    if model_id is None:
         return None
+    max_tokens = item.get("max_tokens")
+    if type(max_tokens) is not int:
+        max_tokens = None
     pricing = item.get("pricing") or item.get("price")
-    name, provider, most = (item.get(key) for key in ("name", "provider", "max_tokens"))
+    if not isinstance(pricing, dict):
+        pricing = {}
     return ModelRecord(
-        id=id_,
-        name=name if isinstance(name, str) else None,
-        provider=provider if isinstance(provider, str) else None,
-        max_tokens=most if type(most) is int else None,
-        capabilities=_words(item.get("capabilities")),
-        context_window=_first_size(item),
-        pricing=pricing if isinstance(pricing, dict) else {},
+        id=model_id,
+        name=_first_of_type(item, ("name",), str),
+        provider=_first_of_type(item, ("provider",), str),
+        max_tokens=max_tokens,
+        capabilities=_capabilities(item.get("capabilities")),
+        context_window=_context_window(item),
+        pricing=pricing,
         raw=item,
     )
 
 
-def _words(value: Any) -> tuple[str, ...]:
+def _capabilities(value: object) -> tuple[str, ...]:
+    """The names in a list, or those that a table switches on."""
     if isinstance(value, dict):
-        return tuple(str(name) for name, has in value.items() if has)
-    return tuple(str(name) for name in value) if isinstance(value, list) else ()
+        return tuple(str(name) for name, is_on in value.items() if is_on)
+    if isinstance(value, list):
+        return tuple(map(str, value))
+    return ()
 
 
-def _first_size(item: Mapping[str, Any]) -> int | None:
+def _context_window(item: Mapping[str, object]) -> int | None:
     """The context window: a number of tokens, or a text like `128K`."""
-    for key in (
-        "context_window",
-        "context_length",
-        "max_context",
-        "max_input_tokens",
-        "context",
-    ):
+    for key in _WINDOW_KEYS:
         value = item.get(key)
         if isinstance(value, str):
-            digits = value.strip().lower().removesuffix("tokens").strip()
-            scale = {"k": 1_000, "m": 1_000_000}.get(digits[-1:], 1)
-            digits = digits.rstrip("km").replace(",", "").replace("_", "")
-            value = (
-                int(digits) * scale if digits.isascii() and digits.isdigit() else None
-            )
+            value = _size_of(value)
         if isinstance(value, int) and not isinstance(value, bool) and value > 0:
             return value
     return None
 
 
-def load_body(body: bytes) -> Any:
+def _size_of(text: str) -> int | None:
+    """The number that a text like `128K`, `1M tokens` or `200,000` stands for."""
+    text = text.strip().lower().removesuffix("tokens").strip()
+    scale = {"k": 1_000, "m": 1_000_000}.get(text[-1:], 1)
+    digits = text.rstrip("km").replace(",", "").replace("_", "")
+    if not digits.isascii() or not digits.isdigit():
+        return None
+    return int(digits) * scale
+
+
+def load_body(body: bytes) -> object:
     """The JSON value of a body.
 
     Raises:

@@ -40,7 +40,7 @@ class TextModel(ServiceSettings):
         # What other integrations call them, which the constructor takes.
         request_timeout: float | None = None
         stop_sequences: list[str] | str | None = None
-        # Fields and methods of LangChain's, which Pydantic must not find a second time.
+        # Fields and methods of LangChain's, which Pydantic must not see a second time.
         custom_get_token_ids: Callable[[str], list[int]] | None = None
 
         def _add_version(self, pkg: str, version: str) -> None: ...
@@ -92,9 +92,9 @@ class TextModel(ServiceSettings):
     def _get_ls_params(
         self, stop: list[str] | None = None, **kwargs: Any
     ) -> LangSmithParams:
-        params: LangSmithParams = super()._get_ls_params(  # type: ignore[misc]  # LangChain's
-            self.stop if stop is None else stop, **kwargs
-        )
+        if stop is None:
+            stop = self.stop
+        params: LangSmithParams = super()._get_ls_params(stop, **kwargs)  # type: ignore[misc]  # LangChain's
         params["ls_provider"] = PROVIDER
         return params
 
@@ -114,13 +114,13 @@ class TextModel(ServiceSettings):
         """
         if self.custom_get_token_ids is not None:
             return self.custom_get_token_ids(text)
-        known = encoding()
-        if known is None:
+        tokenizer = encoding()
+        if tokenizer is None:
             raise SvcRequestError(
                 "Token ids need tiktoken's o200k_base file, which is not in its cache here (set "
                 "TIKTOKEN_CACHE_DIR to a folder that holds it); get_num_tokens needs none"
             )
-        return known.encode(text, disallowed_special=())
+        return tokenizer.encode(text, disallowed_special=())
 
     def get_num_tokens(self, text: str) -> int:
         """About how many tokens the text has.
@@ -131,8 +131,11 @@ class TextModel(ServiceSettings):
         if self.custom_get_token_ids is not None:
             return len(self.custom_get_token_ids(text))
         size = len(text.encode(errors="surrogatepass"))
-        learned = None if self.quota is None else self.quota.estimates.text(size)
-        return count_tokens(text) if learned is None else learned
+        if self.quota is not None:
+            estimate = self.quota.estimates.text(size)
+            if estimate is not None:
+                return estimate
+        return count_tokens(text)
 
     # -- the models ----------------------------------------------------------------------------
 

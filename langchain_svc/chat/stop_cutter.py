@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 
 class StopCutter:
-    """Passes text on until a stop sequence has come: `parse_chunk(text)`, then `close()`.
+    """Passes text on until a stop sequence has come: `pass_text(text)`, then `close()`.
 
     Text is held back only while it could be the beginning of a sequence, and the result is the
     same for every way of cutting the text.
@@ -21,7 +21,7 @@ class StopCutter:
         self.buffer = ""
         self.hit = False
 
-    def parse_chunk(self, text: str) -> str:
+    def pass_text(self, text: str) -> str:
         """What may be yielded."""
         if not self._stops:
             return text

@@ -234,7 +234,7 @@ class Turn(Generic[ResultT, ChunkT]):
     def _read_new_text(self, text: str) -> Iterable[ContentPart]:
         if self._is_abandoned:
             return ()
-        text = self._cutter.parse_chunk(text)
+        text = self._cutter.pass_text(text)
         if not text:
             return ()
         self._answer_texts.append(text)
