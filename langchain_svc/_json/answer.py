@@ -43,9 +43,11 @@ _ENDS_EARLY = "answer: the JSON ends before it is complete"
 _MARK = re.compile(
     rf"(?P<opens>{OPENS})|{CLOSES}|(?P<bracket>[{{\[｛［])", re.IGNORECASE
 )
-_LINE_BEFORE = re.compile(r"(?:\A|[\n:>`-])[ \t]*$")
+# What may stand right before a bracket.
+_LINE_START = re.compile(r"(?:\A|[\n:>`-])[ \t]*$")
+_FENCE = re.compile(r"(?:``|~~~)[\w+-]*\s*\Z")  # with or without a label
+_JSON_GOES_ON = re.compile(r"[:,\[{(=]\s*\Z")
 _LOOK_BACK = 60
-_BEFORE_VALUE = (":", ",", "[", "{", "(", "=")
 _IN_OBJECT = frozenset([*QUOTES, "}", "\\", "{"])
 _IN_ARRAY = frozenset([*QUOTES, "]", "\\"])
 
@@ -152,7 +154,7 @@ class _Search:
     def _may_begin(self, at: int, *, barred: bool) -> bool:
         """Whether to read from the bracket at `at`; `barred`: not as a value of JSON around it."""
         text = self._text
-        if barred and self._continues(at):
+        if barred and self._comes_after(_JSON_GOES_ON, at):
             return False
         after = peek(text, at + 1)
         char = text[after : after + 1]
@@ -165,19 +167,11 @@ class _Search:
         return char in _IN_ARRAY or VALUE_START.match(text, after) is not None
 
     def _is_fenced(self, at: int) -> bool:
-        """Whether a fence opens right before `at`, with or without a label."""
-        before = self._text_before(at)
-        end = len(before)
-        while end and (before[end - 1].isalnum() or before[end - 1] in "_+-"):
-            end -= 1
-        return before.endswith(("``", "~~~"), 0, end)
+        return self._comes_after(_FENCE, at)
 
-    def _continues(self, at: int) -> bool:
-        """Whether the bracket at `at` stands where a value of the JSON around it would."""
-        return self._text_before(at).endswith(_BEFORE_VALUE)
-
-    def _text_before(self, at: int) -> str:
-        return self._text[max(0, at - _LOOK_BACK) : at].rstrip()
+    def _comes_after(self, pattern: re.Pattern[str], at: int) -> bool:
+        """Whether the pattern, which ends with its text, matches right before `at`."""
+        return pattern.search(self._text, max(0, at - _LOOK_BACK), at) is not None
 
     def _offer(self, value: JsonValue, begin: int, *, nested: bool) -> bool:
         """Fit a value to the schema, and keep it if it is the best; returns whether it fits."""
@@ -212,7 +206,7 @@ class _Search:
             penalty += _INCOMPLETE
         if not value.repairs or self._is_fenced(begin):
             return penalty
-        if _LINE_BEFORE.search(self._text, max(0, begin - _LOOK_BACK), begin) is None:
+        if not self._comes_after(_LINE_START, begin):
             penalty += _ASTRAY
         return penalty
 

@@ -66,6 +66,11 @@ def expects_bare_words(frames: list[Frame]) -> bool:
     return bool(frames) and frames[-1].has_bare_words
 
 
+def key_follows(text: str, at: int, frames: list[Frame]) -> bool:
+    """Whether a key and its colon stand at `at`, as the innermost container writes its keys."""
+    return is_key(text, at, words=expects_bare_words(frames))
+
+
 def comma_separates(text: str, comma: int, slot: Slot, frames: list[Frame]) -> bool:
     """Whether a field, an item, or the end of something follows the comma."""
     at = comma
@@ -75,9 +80,10 @@ def comma_separates(text: str, comma: int, slot: Slot, frames: list[Frame]) -> b
             break
     if stops(text, at) or can_close(text[at], frames) or ELLIPSIS.match(text, at):
         return True
-    bare_words = expects_bare_words(frames)
     if slot is Slot.FIELD:
         if text[at] == "{":  # [{"a": "b", {"a": "c"}]: a closing brace was forgotten
             at = peek(text, at + 1)
-        return is_key(text, at, words=bare_words)
-    return bool(bare_words or VALUE_START.match(text, at) or _CUT_WORD.match(text, at))
+        return key_follows(text, at, frames)
+    if expects_bare_words(frames) or VALUE_START.match(text, at):
+        return True
+    return _CUT_WORD.match(text, at) is not None

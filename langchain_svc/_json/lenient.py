@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import math
-from dataclasses import replace
 from typing import NoReturn
 
 from .frames import twice
@@ -28,11 +27,10 @@ def attempt_json(text: str, start: int = 0) -> Attempt:
     at = skip(text, start)
     if text[at : at + 1] in ("", "("):
         return Attempt(None, 0)
-    attempt = LenientParser(text, at).parse()
-    if attempt.value and text[start:at].strip():  # a comment before it is a repair
-        value = replace(attempt.value, repairs=attempt.value.repairs + 1)
-        return replace(attempt, value=value)
-    return attempt
+    repairs = 0
+    if text[start:at].strip():  # a comment before it
+        repairs = 1
+    return LenientParser(text, at, repairs).parse()
 
 
 def _refuse(name: str) -> NoReturn:

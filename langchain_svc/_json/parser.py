@@ -21,7 +21,7 @@ from .frames import (
     Slot,
     can_close,
     comma_separates,
-    expects_bare_words,
+    key_follows,
 )
 from .scalars import Scalar, literal
 from .signs import (
@@ -101,7 +101,7 @@ class Attempt:
 class LenientParser:
     """Parses the value that begins at `at`."""
 
-    def __init__(self, text: str, at: int) -> None:
+    def __init__(self, text: str, at: int, repairs: int = 0) -> None:
         self._text = text
         self._at = at
         self._root: Container | None = None
@@ -109,7 +109,7 @@ class LenientParser:
         self._is_prose = False  # the root has text, and none of it is a key or a value
         self._is_cut = False  # the text ended inside a value
         self._spare = ""
-        self._repairs = 0
+        self._repairs = repairs
         self._unterminated = 0  # strings without an end
 
     def parse(self) -> Attempt:
@@ -127,29 +127,26 @@ class LenientParser:
         cost = self._at - begin + self._unterminated * (len(self._text) - begin)
         if self._is_prose:
             return Attempt(None, cost)
-        value = JsonValue(
-            self._root,
-            self._at,
-            complete,
-            cut_in_value=self._is_cut,
-            repairs=self._repairs,
-            spare=self._spare,
+        return Attempt(self._value_read(self._root, complete=complete), cost)
+
+    def _value_read(self, value: object, *, complete: bool) -> JsonValue:
+        return JsonValue(
+            value, self._at, complete, self._is_cut, self._repairs, self._spare
         )
-        return Attempt(value, cost)
 
     def _parse_scalar(self) -> JsonValue | None:
         if self._is_at_string():
             string = self._parse_string(Slot.ROOT)
-            cut = self._is_cut
-            return JsonValue(string, self._at, not cut, cut, self._repairs)
+            return self._value_read(string, complete=not self._is_cut)
         word = _WORD.match(self._text, self._at)
         if word is None:
             return None
         value, repairs = literal(word[0])
         if isinstance(value, str):
             return None
-        end = word.end()
-        return JsonValue(value, end, complete=True, cut_in_value=False, repairs=repairs)
+        self._at = word.end()
+        self._repairs += repairs
+        return self._value_read(value, complete=True)
 
     # -- containers -------------------------------------------------------------------------------
 
@@ -461,7 +458,7 @@ class LenientParser:
             return quote_follows(text, after)
         if slot is Slot.ITEM:
             return after > at and VALUE_START.match(text, after) is not None
-        return is_key(text, after, words=expects_bare_words(self._frames))
+        return key_follows(text, after, self._frames)
 
     def _ends_word(self, at: int, slot: Slot) -> bool:
         """Whether the mark at `at` ends the word."""
@@ -477,10 +474,9 @@ class LenientParser:
             return stops(text, at)
         if char == "\n" and slot is Slot.FIELD:
             # Text without quotes may have several lines.
-            bare_words = expects_bare_words(self._frames)
-            return structure_at(text, at) or is_key(
-                text, peek(text, at), words=bare_words
-            )
+            if structure_at(text, at):
+                return True
+            return key_follows(text, peek(text, at), self._frames)
         return True
 
     # -- strings ----------------------------------------------------------------------------------

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import re
 
-from .frames import Frame, Slot, can_close, comma_separates, expects_bare_words
+from .frames import Frame, Slot, can_close, comma_separates, key_follows
 from .signs import (
     CLOSERS,
     COLONS,
@@ -43,6 +43,7 @@ _BARE_KEY_AT_END = re.compile(r",\s{0,40}([^\W\d][\w$-]{0,60})\s{0,20}:\s{0,20}$
 _KEY_TEXT = re.compile(r"\s*[^:{}\[\],\"]{1,80}(?=:)")
 _CUT_KEY = re.compile(r"\"(?:[^\"\\\n]|\\[^\n]){0,200}\\?\Z")
 _UNOPENED_ITEM = re.compile(r"\s{0,5}[^\"\s,\]][^\"\n,\]]{0,80}\"?")
+_CLOSING_LINES = re.compile(r"\s*\n(?=\s*[}\]])[\s}\]]*\Z")
 _INCHES = re.compile(r"(?:^|[\s(x×])\d+(?:[.,/]\d+)?$")
 
 
@@ -110,8 +111,8 @@ class StringScan:
             return self._ends_before_comma(quote, after)
         if slot is Slot.FIELD:
             # The comma was forgotten, and the next key stands in a line of its own.
-            bare_words = expects_bare_words(self._frames)
-            return "\n" in text[quote:after] and is_key(text, after, words=bare_words)
+            has_break = "\n" in text[quote:after]
+            return has_break and key_follows(text, after, self._frames)
         return after > quote + 1 and self._unopened_item_follows(quote, after)
 
     def _ends_before_quote(self, quote: int, next_quote: int) -> bool:
@@ -232,21 +233,13 @@ class StringScan:
         tail = self._text[start:quote]
         stripped = tail.rstrip()
         if stripped.endswith(","):
+            comma = len(stripped) - 1
             if self._braces < 0:
-                return start + _before_closing_lines(stripped)
-            return start + len(stripped) - 1
+                # The string took in closing brackets of the JSON; it ended before their lines.
+                lines = _CLOSING_LINES.search(stripped, 0, comma)
+                if lines:
+                    return start + lines.start()
+            return start + comma
         if "\n" in tail[len(stripped) :]:
             return start + len(stripped)
         return None
-
-
-def _before_closing_lines(text: str) -> int:
-    """Where the lines of closing brackets before a last comma begin; without any, at the comma."""
-    comma = len(text) - 1
-    begin = comma
-    while begin and (text[begin - 1].isspace() or text[begin - 1] in "}]"):
-        begin -= 1
-    line = text.find("\n", begin, comma)
-    if line < 0 or not text[line:comma].strip():
-        return comma
-    return begin + len(text[begin:line].rstrip())
