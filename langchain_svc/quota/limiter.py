@@ -207,14 +207,19 @@ class SvcBudget(Shared):
         return self._left(self._account.look())
 
     def _left(self, standing: Standing) -> BudgetUse:
-        remaining: list[Any] = []
+        left: dict[str, Any] = self._left_by_bound(standing)
+        return BudgetUse(
+            left.get("max_requests"), left.get("max_tokens"), left.get("max_cost")
+        )
+
+    def _left_by_bound(self, standing: Standing) -> dict[str, float]:
+        """The amount that is left of each bound that is set."""
+        left: dict[str, float] = {}
         counted = add(standing.used, standing.reserved)
-        for bound, amount in zip(self._bounds.values(), counted, strict=True):
-            if bound is None:
-                remaining.append(None)
-            else:
-                remaining.append(max(0, bound - amount))
-        return BudgetUse(*remaining)
+        for (name, bound), amount in zip(self._bounds.items(), counted, strict=True):
+            if bound is not None:
+                left[name] = max(0, bound - amount)
+        return left
 
     def raise_to(
         self,
@@ -329,18 +334,12 @@ class SvcBudget(Shared):
 
     def _exceeded(self, most: Amounts, standing: Standing) -> SvcBudgetError:
         """The error of a call that is not sent, about the first bound that it would exceed."""
-        remaining = self._left(standing)
-        rows = zip(
-            self._bounds,
-            standing.used,
-            (remaining.requests, remaining.tokens, remaining.cost),
-            most,
-            strict=True,
-        )
-        bounded = [row for row in rows if row[2] is not None]
-        exceeded = [row for row in bounded if row[3] > (row[2] or 0)]
+        left = self._left_by_bound(standing)
+        requested = dict(zip(self._bounds, most, strict=True))
+        used = dict(zip(self._bounds, standing.used, strict=True))
+        exceeded = [name for name in left if requested[name] > left[name]]
         # Redis may refuse a call that by an error of rounding exceeds no bound here.
-        name, used, free, requested = (exceeded or bounded)[0]
+        name = [*exceeded, *left][0]
         form = ",d"
         if name == "max_cost":
             form = ",.6g"
@@ -356,10 +355,10 @@ class SvcBudget(Shared):
             on_the_way = f", {standing.calls} calls are on the way"
         error = SvcBudgetError(
             f"The budget's {name}={self._bounds[name]:{form}}{of_period} would be exceeded: "
-            f"{used:{form}} used{on_the_way}, {free:{form}} left, and this call asks for "
-            f"{requested:{form}}. Nothing was sent. {advice}",
+            f"{used[name]:{form}} used{on_the_way}, {left[name]:{form}} left, and this call asks "
+            f"for {requested[name]:{form}}. Nothing was sent. {advice}",
             used=BudgetUse(*standing.used),
-            left=remaining,
+            left=self._left(standing),
         )
         error.budget_id = self._id
         return error
