@@ -269,10 +269,9 @@ class SvcUsageCallbackHandler(RunHandler[_ModelRun]):
         Each has its `kind`, "model" or "tool".
         """
         counts: dict[str, dict[str, Any]] = {}
-        for name, usage in self.models.items():
-            counts[name] = {"kind": "model", **usage.to_dict()}
-        for name, usage in self.tools.items():
-            counts[name] = {"kind": "tool", **usage.to_dict()}
+        for kind, usages in (("model", self.models), ("tool", self.tools)):
+            for name, usage in usages.items():
+                counts[name] = {"kind": kind, **usage.to_dict()}
         return counts
 
     def table(self) -> UsageTable:
@@ -301,13 +300,13 @@ class SvcUsageCallbackHandler(RunHandler[_ModelRun]):
         reason = metadata.get("finish_reason") or getattr(error, "finish_reason", None)
         if isinstance(reason, str) and is_cut(reason):
             usage.cut += 1
-        usage.retries += metadata.get("retries", 0)
-        usage.waited += metadata.get("waited", 0.0)
         if isinstance(error, SvcError):
             usage.retries += error.retries
             usage.waited += error.waited
         if message is None:
             return
+        usage.retries += metadata.get("retries", 0)
+        usage.waited += metadata.get("waited", 0.0)
         tokens = _count_tokens(run, usage, message, error)
         if tokens is not None and self._prices is not None:
             price = self._prices.get(model) or self._prices.get(run.model)

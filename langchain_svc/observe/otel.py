@@ -151,14 +151,14 @@ class SvcOpenTelemetryCallbackHandler(RunHandler[_SpanRun]):
         self, run_id: UUID, answer: AIMessage | None, error: BaseException | None = None
     ) -> None:
         run = self._runs.get(run_id)
-        failure = None
         if error is not None:
-            failure = _failure(type(error))
-        if run is not None and error is not None:
-            _add_retries(run.span, vars(error))
-        elif run is not None and answer is not None:
+            if run is not None:
+                _add_retries(run.span, vars(error))
+            self._close_span(run_id, _failure(type(error)))
+            return
+        if run is not None and answer is not None:
             self._add_answer(run.span, answer)
-        self._close_span(run_id, failure)
+        self._close_span(run_id)
 
     def _add_answer(self, span: InferenceInvocation, message: AIMessage) -> None:
         """Record an answer's metadata and tokens, and its text where that is wanted."""
