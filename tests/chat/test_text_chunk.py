@@ -18,7 +18,10 @@ def test_they_are_copied_in_these_versions():
 
 
 TEXTS = [("a",), (" two\nlines",), ("é\u0000🙂",)]
-ARGUMENTS = [("", [tool_call_chunk(args=args, index=1)]) for args in ('": 1', " x", "]}", "null", "[1]", '"', "1}")]  # fmt: skip
+ARGUMENTS = [
+    ("", [tool_call_chunk(args=args, index=1)])
+    for args in ('": 1', " x", "]}", "null", "[1]", '"', "1}")
+]
 
 
 @pytest.mark.parametrize("given", TEXTS + ARGUMENTS)

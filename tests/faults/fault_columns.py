@@ -62,18 +62,55 @@ def whole_bodies(good, missing, empty, null, wrong):
 
 ODD_COUNTS = {"prompt_tokens": "many", "completion_tokens": -1, "total_tokens": None}
 DONE = {"success": True}
-# fmt: off
 # the good one              a field is missing        nothing               null                       another type
 CHAT = whole_bodies(
-    completion({"content": TEXT}), {"id": "x", "object": "chat.completion", "model": "m"}, {"choices": []}, completion({"content": None}), completion({"content": 5}))
-LLM = whole_bodies({**DONE, "response": TEXT, "tokens": 5}, {**DONE, "model": "m"}, {}, {**DONE, "response": None, "tokens": 5}, {**DONE, "response": 5, "tokens": 5})
-MODELS = whole_bodies({"data": [{"id": TEXT}]}, {"object": "list"}, {}, {"data": None}, {"data": [5, None, {"id": 7}]})
-TRANSLATION = whole_bodies({**DONE, "translation": TEXT}, DONE, {"translation": ""}, {"translation": None}, {"translation": 5})
-ANALYSIS = whole_bodies({**DONE, "description": TEXT}, DONE, {"result": {}}, {"description": None}, {"description": {"of": None}})
-IMAGES = whole_bodies({"data": [{"b64_json": PNG}]}, {"created": 1}, {"data": []}, {"data": [{"url": None}]}, {"data": [{"url": 5}]})
-MEDICAL = whole_bodies({"response": TEXT}, DONE, {"response": ""}, {"response": None}, {"response": {"of": None}})
-STATUS = whole_bodies({"status": TEXT, "uptime": None}, DONE, {}, {"status": None, "uptime": None}, {"status": {"of": None}})
-# fmt: on
+    completion({"content": TEXT}),
+    {"id": "x", "object": "chat.completion", "model": "m"},
+    {"choices": []},
+    completion({"content": None}),
+    completion({"content": 5}),
+)
+LLM = whole_bodies(
+    {**DONE, "response": TEXT, "tokens": 5},
+    {**DONE, "model": "m"},
+    {},
+    {**DONE, "response": None, "tokens": 5},
+    {**DONE, "response": 5, "tokens": 5},
+)
+MODELS = whole_bodies(
+    {"data": [{"id": TEXT}]}, {"object": "list"}, {}, {"data": None}, {"data": [5, None, {"id": 7}]}
+)
+TRANSLATION = whole_bodies(
+    {**DONE, "translation": TEXT},
+    DONE,
+    {"translation": ""},
+    {"translation": None},
+    {"translation": 5},
+)
+ANALYSIS = whole_bodies(
+    {**DONE, "description": TEXT},
+    DONE,
+    {"result": {}},
+    {"description": None},
+    {"description": {"of": None}},
+)
+IMAGES = whole_bodies(
+    {"data": [{"b64_json": PNG}]},
+    {"created": 1},
+    {"data": []},
+    {"data": [{"url": None}]},
+    {"data": [{"url": 5}]},
+)
+MEDICAL = whole_bodies(
+    {"response": TEXT}, DONE, {"response": ""}, {"response": None}, {"response": {"of": None}}
+)
+STATUS = whole_bodies(
+    {"status": TEXT, "uptime": None},
+    DONE,
+    {},
+    {"status": None, "uptime": None},
+    {"status": {"of": None}},
+)
 
 
 def stream_bodies(event, first, second, end, *, bad, others):
@@ -96,8 +133,11 @@ def stream_bodies(event, first, second, end, *, bad, others):
         "malformed": first + bad + second + end,
         "half event": first + second.rstrip()[:-4],
         "half letter": first + first[: first.index("ü".encode()) + 1],
-        "odd usage": first + second + event({**json.loads(_json(second)), "usage": ODD_COUNTS, **_NO_TEXT}) + end,
-    }  # fmt: skip
+        "odd usage": first
+        + second
+        + event({**json.loads(_json(second)), "usage": ODD_COUNTS, **_NO_TEXT})
+        + end,
+    }
 
 
 _NO_TEXT = {"choices": [], "response": ""}
@@ -221,17 +261,43 @@ def _medical(name, kind, arguments, bodies):
 
 COLUMNS = (
     Column("ChatSvc.invoke", "whole", _chat, _invoke, _ainvoke, CHAT),
-    Column("ChatSvc.stream", "stream", _chat, _stream, _astream, CHAT_STREAM, label="text/event-stream"),
+    Column(
+        "ChatSvc.stream", "stream", _chat, _stream, _astream, CHAT_STREAM, label="text/event-stream"
+    ),
     Column("ChatSvc.list_models", "whole", _chat, _models, _amodels, MODELS),
     Column("SvcLLM.invoke", "whole", _llm, _invoke, _ainvoke, LLM),
-    Column("SvcLLM.stream", "stream", _llm, _stream, _astream, LLM_STREAM, label="application/x-ndjson"),
+    Column(
+        "SvcLLM.stream", "stream", _llm, _stream, _astream, LLM_STREAM, label="application/x-ndjson"
+    ),
     Column("SvcLLM.list_models", "whole", _llm, _models, _amodels, MODELS),
     _tool("SvcTranslate", svc.SvcTranslate, {"text": "Hello, world.", "target": "de"}, TRANSLATION),
     _tool("SvcAnalyzeImage", svc.SvcAnalyzeImage, {"image": PNG, "task": "describe"}, ANALYSIS),
-    _tool("SvcGenerateImage, v1", svc.SvcGenerateImage, {"prompt": "A dot"}, IMAGES, read=_made, url_word="base_url_v1", path="/v1", retry_lost=True),
-    _tool("SvcGenerateImage, general", svc.SvcGenerateImage, {"prompt": "A dot"}, IMAGES, read=_made, api="general", retry_lost=True),
+    _tool(
+        "SvcGenerateImage, v1",
+        svc.SvcGenerateImage,
+        {"prompt": "A dot"},
+        IMAGES,
+        read=_made,
+        url_word="base_url_v1",
+        path="/v1",
+        retry_lost=True,
+    ),
+    _tool(
+        "SvcGenerateImage, general",
+        svc.SvcGenerateImage,
+        {"prompt": "A dot"},
+        IMAGES,
+        read=_made,
+        api="general",
+        retry_lost=True,
+    ),
     _medical("SvcMedicalConsult", svc.SvcMedicalConsult, {"message": "A dry cough"}, MEDICAL),
-    _medical("SvcDecisionSupport", svc.SvcDecisionSupport, {"symptoms": ["cough"], "specialty": "pneumology"}, MEDICAL),
+    _medical(
+        "SvcDecisionSupport",
+        svc.SvcDecisionSupport,
+        {"symptoms": ["cough"], "specialty": "pneumology"},
+        MEDICAL,
+    ),
     _medical("SvcCancerRisk", svc.SvcCancerRisk, {"symptoms": "A dry cough"}, MEDICAL),
     _medical("SvcMedicalStatus", svc.SvcMedicalStatus, {}, STATUS),
-)  # fmt: skip
+)

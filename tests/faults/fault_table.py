@@ -56,9 +56,9 @@ blocking and on an event loop: {rows} faults, {columns} classes, {cells} cells. 
 - the error contains no key, is short, and `is_retryable` is as in [reliability.md](../../docs/reliability.md);
 - the next call of the same object succeeds without a retry, and leaves no connection open.
 
-`pytest tests/faults` runs all cells, and `PYTHONPATH=tests python tests/faults/fault_table.py` writes this file. Further
-tests cut every good answer, in four framings, and damage it at random: the beginning of an answer
-must not count as an answer, and every error must be one of this package.
+`pytest tests/faults` runs all cells, and `PYTHONPATH=tests python tests/faults/fault_table.py`
+writes this file. Further tests cut every good answer, in four framings, and damage it at random:
+the beginning of an answer must not count as an answer, and every error must be one of this package.
 
 Whole answers are those of
 

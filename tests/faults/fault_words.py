@@ -18,9 +18,12 @@ import langchain_svc as svc
 MB = 1_000_000
 # The errors after which trying later can help.
 _LATER = {
-    svc.SvcConnectionError, svc.SvcRateLimitError, svc.SvcServerError, svc.SvcStreamError,
+    svc.SvcConnectionError,
+    svc.SvcRateLimitError,
+    svc.SvcServerError,
+    svc.SvcStreamError,
     svc.SvcTimeoutError,
-}  # fmt: skip
+}
 
 
 @dataclass(frozen=True)

@@ -26,9 +26,28 @@ FRAMES = {
     ),
 }
 JUNK = [
-    b"\0", b"\xff", b"\r", b"\n", b"{", b"[", b'"', b"9", b"-", b"e", b" ", b":", b"\\", b"null", b"\xed\xa0\x80",
-    b"1e999", b"9" * 5_000, b"\\ud800", b"data:", b"[DONE]", b"Infinity",
-]  # fmt: skip
+    b"\0",
+    b"\xff",
+    b"\r",
+    b"\n",
+    b"{",
+    b"[",
+    b'"',
+    b"9",
+    b"-",
+    b"e",
+    b" ",
+    b":",
+    b"\\",
+    b"null",
+    b"\xed\xa0\x80",
+    b"1e999",
+    b"9" * 5_000,
+    b"\\ud800",
+    b"data:",
+    b"[DONE]",
+    b"Infinity",
+]
 
 
 def framed(column, frame):

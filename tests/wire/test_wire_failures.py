@@ -25,11 +25,15 @@ def failure(status, body=b"", headers=None, **more):
 @pytest.mark.parametrize(
     ("status", "kind", "parent"),
     [
-        (400, errors.SvcBadRequestError, core.ModelInvalidRequestError), (401, errors.SvcAuthenticationError, core.ModelAuthenticationError),
-        (403, errors.SvcPermissionDeniedError, core.ModelPermissionDeniedError), (404, errors.SvcNotFoundError, core.ModelNotFoundError),
-        (429, errors.SvcRateLimitError, core.ModelRateLimitError), (500, errors.SvcServerError, core.ModelAPIError), (307, errors.SvcAPIError, core.ModelError),
+        (400, errors.SvcBadRequestError, core.ModelInvalidRequestError),
+        (401, errors.SvcAuthenticationError, core.ModelAuthenticationError),
+        (403, errors.SvcPermissionDeniedError, core.ModelPermissionDeniedError),
+        (404, errors.SvcNotFoundError, core.ModelNotFoundError),
+        (429, errors.SvcRateLimitError, core.ModelRateLimitError),
+        (500, errors.SvcServerError, core.ModelAPIError),
+        (307, errors.SvcAPIError, core.ModelError),
     ],
-)  # fmt: skip
+)
 def test_each_status_has_its_class_and_kin(status, kind, parent):
     error = failure(status)
     assert type(error) is kind
@@ -40,7 +44,11 @@ def test_each_status_has_its_class_and_kin(status, kind, parent):
 @pytest.mark.parametrize(
     ("url", "sent", "said"),
     [
-        ("https://h/chat/completions", b'{"model": "m"}', "does not end in /v1: write https://h/v1"),
+        (
+            "https://h/chat/completions",
+            b'{"model": "m"}',
+            "does not end in /v1: write https://h/v1",
+        ),
         ("https://h/v1/chat/completions/chat/completions", b"{}", "must end in /v1: https://h/v1"),
         ("https://h/api/api/models", None, "before the /api of the paths: https://h"),
         ("https://h/v1/api/models", None, "before the /api of the paths: https://h"),
@@ -48,7 +56,7 @@ def test_each_status_has_its_class_and_kin(status, kind, parent):
         ("https://h/v1/models", None, "check the base URL, which is at https://h"),
         ("https://h/v1/chat/completions", b'{"model": 5}', "check the base URL"),
     ],
-)  # fmt: skip
+)
 def test_what_is_not_found_says_what_was_asked(url, sent, said):
     assert said in str(failure(404, url=url, sent=sent))
 
@@ -94,13 +102,25 @@ def test_a_key_in_the_message_is_masked():
 @pytest.mark.parametrize(
     ("said", "sent", "shown"),
     [
-        ("Cannot parse 'Ann Meyer, 57, HIV positive'", "Ann Meyer, 57, HIV positive", "Cannot parse '[...]'"),
+        (
+            "Cannot parse 'Ann Meyer, 57, HIV positive'",
+            "Ann Meyer, 57, HIV positive",
+            "Cannot parse '[...]'",
+        ),
         ("content ANN-MEYER rejected", "about Ann-Meyer", "content [...] rejected"),
         ("bad text: Meye", "Ann Meyer is ill", "bad text: [...]"),
-        ("temperature must be from 0 to 2", "What temperature is it?", "temperature must be from 0 to 2"),
+        (
+            "temperature must be from 0 to 2",
+            "What temperature is it?",
+            "temperature must be from 0 to 2",
+        ),
         ("The model svc-x does not exist", "What is a model?", "The model svc-x does not exist"),
         ("limit is 60 requests per minute", "hello", "limit is 60 requests per minute"),
-        ("pulse 140bpm and BP140 of 1400ml", "at a rate of 140", "pulse [...]bpm and BP[...] of 1400ml"),
+        (
+            "pulse 140bpm and BP140 of 1400ml",
+            "at a rate of 140",
+            "pulse [...]bpm and BP[...] of 1400ml",
+        ),
         ("Straße ÉMILE", "in der straße von Émile", "[...]"),
         ("no patient Garcia or GARCI\u0301A", "García", "no patient [...] or [...]"),
         ("no patient Mueller or Muller", "Müller", "no patient [...] or [...]"),
@@ -113,7 +133,7 @@ def test_a_key_in_the_message_is_masked():
         ("born 19700102", "1970-01-02", "born [...]"),
         ("limit is 60,000 tokens", "hello", "limit is 60,000 tokens"),
     ],
-)  # fmt: skip
+)
 def test_words_that_were_sent_do_not_come_back(said, sent, shown):
     assert safe_text(said, private=[sent]) == shown
 

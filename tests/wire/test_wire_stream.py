@@ -38,7 +38,10 @@ PLAIN_EVENTS = b"".join(
 )
 LINES = [*map(chunk, PIECES), chunk(finish="stop")]
 WHOLE = {"choices": [{"index": 0, "message": {"content": TEXT}, "finish_reason": "stop"}]}
-GENERAL = [*(json.dumps({"response": p, "done": False}) for p in PIECES), '{"done": true, "tokens": 9}']  # fmt: skip
+GENERAL = [
+    *(json.dumps({"response": p, "done": False}) for p in PIECES),
+    '{"done": true, "tokens": 9}',
+]
 BODIES = {
     "sse": sse(*SSE_CHUNKS),
     "sse crlf": sse(*SSE_CHUNKS, newline="\r\n"),
@@ -57,7 +60,7 @@ BODIES = {
     "json": json.dumps(WHOLE).encode(),
     "json indented": json.dumps(WHOLE, indent=2).encode(),
     "json general": json.dumps({"success": True, "response": TEXT, "tokens": 5}).encode(),
-}  # fmt: skip
+}
 
 
 def decode(label, *parts):
@@ -115,9 +118,16 @@ def test_the_beginning_of_an_answer_is_no_answer(name):
 @pytest.mark.parametrize("label", LABELS)
 @pytest.mark.parametrize(
     "body",
-    [b'data: {"id": "c1", "mod', b'data:{"cho', b'id: 7\ndata: {"choices": [{', b'{"choices": [{"ind', b'{"success": true, "resp',
-     b'{"id": "c1", "object": "chat.completion.chunk", "mo', b'{\n  "id": "c1",\n  "choices": [\n    {\n'],
-)  # fmt: skip
+    [
+        b'data: {"id": "c1", "mod',
+        b'data:{"cho',
+        b'id: 7\ndata: {"choices": [{',
+        b'{"choices": [{"ind',
+        b'{"success": true, "resp',
+        b'{"id": "c1", "object": "chat.completion.chunk", "mo',
+        b'{\n  "id": "c1",\n  "choices": [\n    {\n',
+    ],
+)
 def test_what_surely_begins_an_answer_is_no_text(body, label):
     text, seen = decode(label, body)
     assert (text, bool(seen.fault)) == ("", True)
@@ -185,14 +195,26 @@ DAMAGED = {
     "ndjson ends without one": ((chunk("Hi") + "\n").encode(), "Hi", "neither an end mark nor"),
     "ndjson general ends without one": (b'{"response":"Hi","done":false}\n', "Hi", "neither"),
     "half an event": (sse(chunk("Hi")) + b'data: {"choices":[{"del', "Hi", "inside an event"),
-    "half a line of ndjson": (chunk("Hi").encode() + b'\n{"choices":[{"de', "Hi", "inside an event"),
+    "half a line of ndjson": (
+        chunk("Hi").encode() + b'\n{"choices":[{"de',
+        "Hi",
+        "inside an event",
+    ),
     "half a plain event": (sse("Hi") + b"data: th", "Hi", "inside an event"),
     "malformed chunk": (sse(chunk("Hi"), '{"choices": [', "[DONE]"), "Hi", "malformed JSON"),
-    "events without blank lines": (sse(chunk("Hi")) + sse(chunk("a"))[:-1] + sse("[DONE]"), "Hi", "malformed JSON"),
+    "events without blank lines": (
+        sse(chunk("Hi")) + sse(chunk("a"))[:-1] + sse("[DONE]"),
+        "Hi",
+        "malformed JSON",
+    ),
     "malformed first chunk": (sse('{"choices": [', "[DONE]"), "", "malformed JSON"),
     "malformed line": (f"{chunk('Hi')}\n{{oops\n{chunk('x')}\n".encode(), "Hi", "malformed JSON"),
     "error object": (sse(chunk("Hi"), BOOM), "Hi", "an error"),
-    "error event": (sse(chunk("Hi")) + b'event: error\ndata: {"message": "boom"}\n\n', "Hi", "an error"),
+    "error event": (
+        sse(chunk("Hi")) + b'event: error\ndata: {"message": "boom"}\n\n',
+        "Hi",
+        "an error",
+    ),
     "error text": (sse(chunk("Hi"), '{"error": "boom"}'), "Hi", "an error"),
     "error line": (f"{chunk('Hi')}\n{BOOM}\n".encode(), "Hi", "an error"),
     "no success": (b'{"success": false, "message": "boom"}', "", "an error"),
@@ -200,8 +222,12 @@ DAMAGED = {
     "half a letter": ("Hié".encode()[:-1], "Hi", "cut in half"),
     "no utf-8": (b"Hi\xff there", "Hi", "not UTF-8"),
     "unknown json": (b'{"object": "x"}', "", "unknown shape"),
-    "an unknown object in an event": (b'data: {"foo": {"bar": "Hi"}}\n\ndata: [DONE]\n\n', "", "unknown shape"),
-}  # fmt: skip
+    "an unknown object in an event": (
+        b'data: {"foo": {"bar": "Hi"}}\n\ndata: [DONE]\n\n',
+        "",
+        "unknown shape",
+    ),
+}
 
 
 @pytest.mark.parametrize("name", DAMAGED)
@@ -228,9 +254,21 @@ def test_html_as_plain_text_is_an_answer():
 
 @pytest.mark.parametrize(
     "prose",
-    ["data: science of it\nand more", "data: a\n\nNot an event", ":) hello", "id: 5", "[1, 2]", '{"city": "Rome"}',
-     '{"answer": 42}', "{ not json", "event", "  \n leading space", '{"id": 5,\n "name": "x"}', '"quoted"'],
-)  # fmt: skip
+    [
+        "data: science of it\nand more",
+        "data: a\n\nNot an event",
+        ":) hello",
+        "id: 5",
+        "[1, 2]",
+        '{"city": "Rome"}',
+        '{"answer": 42}',
+        "{ not json",
+        "event",
+        "  \n leading space",
+        '{"id": 5,\n "name": "x"}',
+        '"quoted"',
+    ],
+)
 def test_text_that_looks_like_a_format_stays_text(prose):
     body = prose.encode()
     for at in range(len(body) + 1):
@@ -251,8 +289,10 @@ def test_a_head_that_stays_undecided_is_not_looked_at_for_every_line(line, monke
     looked_at = []
     recognise = stream._recognise
     monkeypatch.setattr(
-        stream, "_recognise", lambda head, *a, **k: looked_at.append(len(head)) or recognise(head, *a, **k)
-    )  # fmt: skip
+        stream,
+        "_recognise",
+        lambda head, *a, **k: looked_at.append(len(head)) or recognise(head, *a, **k),
+    )
     size = 100_000
     decode("", *[line] * (size // len(line)))
     assert sum(looked_at) <= 20 * size
@@ -270,12 +310,16 @@ def test_an_event_is_handed_on_with_its_blank_line_however_long_it_was(filler):
 @given(
     body=st.one_of(
         st.binary(max_size=200),
-        st.lists(st.sampled_from([*(b.decode() for b in BODIES.values()), "data: ", "\n", "{", "[DONE]", "\r", ":"]),
-                 max_size=4).map(lambda parts: "".join(parts).encode()),
+        st.lists(
+            st.sampled_from(
+                [*(b.decode() for b in BODIES.values()), "data: ", "\n", "{", "[DONE]", "\r", ":"]
+            ),
+            max_size=4,
+        ).map(lambda parts: "".join(parts).encode()),
     ),
     cuts=st.lists(st.integers(0, 400), max_size=6),
     label=st.sampled_from([*LABELS, "text/html"]),
-)  # fmt: skip
+)
 def test_any_bytes_cut_anyhow_decode_alike_and_never_raise(body, cuts, label):
     edges = sorted({0, len(body), *(cut % (len(body) + 1) for cut in cuts)})
     parts = [body[a:b] for a, b in zip(edges, edges[1:], strict=False)]

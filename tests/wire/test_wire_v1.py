@@ -31,10 +31,13 @@ def test_lone_surrogates_become_replacement_characters(text, sent):
         (answer({"content": [{"type": "text", "text": "H"}, {"type": "text", "text": "i"}]}), "Hi"),
         (b'{"choices": [{"text": "Hi"}]}', "Hi"),
         (b'{"response": "Hi", "success": true}', "Hi"),
-        (b'{"choices": [{"index": 1, "message": {"content": "no"}}, {"index": 0, "message": {"content": "Hi"}}]}', "Hi"),
+        (
+            b'{"choices": [{"index": 1, "message": {"content": "no"}}, {"index": 0, "message": {"content": "Hi"}}]}',
+            "Hi",
+        ),
         (b' \n{"choices":[{"message":{"content":"Hi"}}]}\n', "Hi"),
     ],
-)  # fmt: skip
+)
 def test_every_plausible_answer(body, text):
     (read,) = [event for event in v1.read_completion(body) if isinstance(event, Text)]
     assert read.text == text
@@ -50,12 +53,17 @@ def test_what_an_answer_says_besides_its_text():
 @pytest.mark.parametrize(
     ("record", "window"),
     [
-        ({"id": "m", "context_window": 128000}, 128000), ({"id": "m", "context_window": "128K"}, 128000),
-        ({"id": "m", "context_length": "1M tokens"}, 1_000_000), ({"id": "m", "max_input_tokens": "200,000"}, 200000),
-        ({"id": "m", "context_window": "large"}, None), ({"id": "m", "context_window": True}, None), ({"id": "m"}, None),
-        ({"id": "m", "context_window": -4}, None), ({"id": "m", "context_window": ""}, None),
+        ({"id": "m", "context_window": 128000}, 128000),
+        ({"id": "m", "context_window": "128K"}, 128000),
+        ({"id": "m", "context_length": "1M tokens"}, 1_000_000),
+        ({"id": "m", "max_input_tokens": "200,000"}, 200000),
+        ({"id": "m", "context_window": "large"}, None),
+        ({"id": "m", "context_window": True}, None),
+        ({"id": "m"}, None),
+        ({"id": "m", "context_window": -4}, None),
+        ({"id": "m", "context_window": ""}, None),
     ],
-)  # fmt: skip
+)
 def test_context_windows_in_every_form(record, window):
     (found,) = v1.read_models(json.dumps({"data": [record]}).encode())
     assert found.context_window == window
