@@ -2,16 +2,16 @@
 
 A model that goes on exactly is joined as it is: nothing is dropped without evidence. The evidence:
 
-- What comes repeats the end of the answer, from the beginning of a line or a sentence on: that is
-  skipped. Text that repeats itself anyway is no evidence, nor are a few signs.
-- It begins with an ellipsis, or with a line about going on: that is skipped.
+- The new text repeats the end of the answer, from the beginning of a line or a sentence on: the
+  repetition is skipped. Text that repeats itself anyway is no evidence, nor are a few signs.
+- It begins with an ellipsis, or with a line about going on: these are skipped.
 - It opens a fence where none can stand, or the one that is open already: that line is skipped, and
   the line that closes it again.
-- It begins as the whole answer did: the model has begun anew. Where it writes the same again, only
-  what is new counts; where it does not, its new answer replaces the old one.
+- It begins as the whole answer did: the model has begun anew. If it writes the same again, only
+  what is new counts; if it does not, its new answer replaces the old one.
 
-What decides stands at the beginning, so that a stream is held back no further than to there, and
-all ways of cutting it give the same.
+The beginning decides, so a stream is held back no longer than until it is there, and every way of
+cutting the stream gives the same text.
 """
 
 # ruff: noqa: RUF001 - signs of other scripts are meant
@@ -40,8 +40,8 @@ _HALF_WORD = re.compile(r"[^\W\d_]{1,40}\Z")
 _ELLIPSIS = re.compile(r"\.{3}|…")
 _HALF_ELLIPSIS = re.compile(r"(?:\.{1,3}|…)\Z")
 _MARKER = re.compile(r"[ \t]*(?:[-*+]|\d{1,3}[.)]|#{1,6}) ")
-# How a line begins that speaks of going on. A line that another text begins so costs itself, so
-# these are phrases, and the line must end as such lines do.
+# How a line begins that speaks of going on. An answer whose own line begins so loses that line:
+# these are whole phrases, and the line must end as such lines do.
 _ABOUT_GOING_ON = re.compile(
     r"(?i)(?:(?:i(?:['’]m| am)\s+)?(?:so |very )?sorry|(?:my |i )?apolog|continu(?:ing|ation)\b"
     r"|here(?:['’]s| is) (?:the )?(?:rest|remain|continu|whole|complete|full)|picking up|resuming"
@@ -54,85 +54,82 @@ _MOST_ABOUT = 24  # characters that decide whether a line begins so
 _ABOUT_ENDS = re.compile(r"[.:!…。：！][ \t]*(\n{1,2})")
 
 
-class _More(Exception):  # noqa: N818  # no error: what is there does not decide
+class _More(Exception):  # noqa: N818  # no error: the text so far does not decide
     """More of the text is needed."""
 
 
 class Joint:
-    """Passes on what is new of the next part of a cut answer: `feed` its pieces, then `finish`.
+    """Passes on the new text in the next part of a cut answer: `join_chunk`, then `end_part`.
 
     `inside`: the answer was cut inside a call or an object, where no fence can stand. Once `anew`
-    is set, what is passed on is a new answer, and the old one counts no more.
+    is set, the text that is passed on is a new answer, which replaces the old one.
     """
 
     def __init__(self, before: str, *, inside: bool = False) -> None:
         self._before = before
         self._inside = inside
-        self._held: str | None = ""  # None once it is decided
-        self._check_at = (
-            0  # characters that must have come before it is looked at again
-        )
+        self._beginning: str | None = ""  # of the part; None once it has decided
+        self._next_look = 0  # at the beginning, once it has this many characters
         self._drops_fence = False
         self._is_cut = False  # whether this part is cut, too
         self._tail = ""  # which may be the end of a fence that is to be dropped
         self.anew = False
 
-    def feed(self, text: str) -> str:
-        """What is new, as far as that is known."""
-        return self._pass(text, final=False)
+    def join_chunk(self, text: str) -> str:
+        """What is new in the next piece of the part, as far as that is certain."""
+        return self._pass_on(text, final=False)
 
-    def finish(self, *, cut: bool = False) -> str:
-        """The rest; the part has ended, and `cut` says that it was cut in its turn."""
+    def end_part(self, *, cut: bool = False) -> str:
+        """The remaining new text; `cut`: this part was cut off in its turn."""
         self._is_cut = cut
-        rest = self._pass("", final=True)
+        remaining = self._pass_on("", final=True)
         if self._drops_fence:
-            end = _ENDING_FENCE.search(self._tail)
-            rest += self._tail[: end.start()] if end else self._tail
+            fence = _ENDING_FENCE.search(self._tail)
+            remaining += self._tail[: fence.start()] if fence else self._tail
             self._tail = ""
-        return rest
+        return remaining
 
-    def _pass(self, text: str, *, final: bool) -> str:
-        if self._held is not None:
-            self._held += text
-            if len(self._held) < self._check_at and not final:
+    def _pass_on(self, text: str, *, final: bool) -> str:
+        if self._beginning is not None:
+            self._beginning += text
+            if len(self._beginning) < self._next_look and not final:
                 return ""
             try:
-                at = self._decide(self._held, final=final)
+                start = self._start_of_new(self._beginning, final=final)
             except _More:
                 # A tenth more each time: so a long repetition is compared a few times only.
-                self._check_at = len(self._held) * 11 // 10 + 1
+                self._next_look = len(self._beginning) * 11 // 10 + 1
                 return ""
-            text = self._held[at:]
-            self._held = None
-        return self._without_end(text) if self._drops_fence else text
+            text = self._beginning[start:]
+            self._beginning = None
+        return self._without_ending_fence(text) if self._drops_fence else text
 
-    def _without_end(self, text: str) -> str:
+    def _without_ending_fence(self, text: str) -> str:
         text = self._tail + text
-        end = _ENDING_FENCE.search(text)
-        begin = end.start() if end else len(text)
-        self._tail = text[begin:]
-        return text[:begin]
+        fence = _ENDING_FENCE.search(text)
+        end = fence.start() if fence else len(text)
+        self._tail = text[end:]
+        return text[:end]
 
     @property
     def _stops_in_line(self) -> bool:
-        """Whether the answer stopped amid a line, where nothing that needs its own can begin."""
+        """Whether the answer stopped amid a line, where nothing can begin that needs its own."""
         return bool(self._before.rpartition("\n")[2].strip())
 
     # -- where the new text begins ----------------------------------------------------------------
 
-    def _decide(self, text: str, *, final: bool) -> int:
-        """How much of the text is to be skipped; raises _More while that is open."""
-        at = _after_apology(text, final=final)
-        skipped = self._repeated(text[at:], final=final)
-        if self.anew or skipped:
-            return at + skipped
-        at = self._after_fence(text, at, final=final)
-        at = self._after_ellipsis(text, at, final=final)
-        return at + self._repeated(text[at:], final=final)
+    def _start_of_new(self, text: str, *, final: bool) -> int:
+        """Where the new text begins; raises _More while that is open."""
+        start = _after_apology(text, final=final)
+        repeated = self._repeated(text[start:], final=final)
+        if self.anew or repeated:
+            return start + repeated
+        start = self._after_fence(text, start, final=final)
+        start = self._after_ellipsis(text, start, final=final)
+        return start + self._repeated(text[start:], final=final)
 
     def _repeated(self, text: str, *, final: bool) -> int:
         """The characters that only repeat the end of the answer, or all of it."""
-        before = self._before
         longest = 0
         for overlap in self._overlaps():
             if text.startswith(overlap):
@@ -141,15 +138,11 @@ class Joint:
                 raise _More
         if longest:
             return longest
-        begun = before.rpartition("\n")[2]
-        if begun and not final and begun.startswith(text):
+        open_line = self._before.rpartition("\n")[2]
+        if open_line and not final and open_line.startswith(text):
             raise _More
-        if (
-            begun
-            and text.startswith(begun)
-            and self._is_row_again(begun, text, final=final)
-        ):
-            return len(begun)
+        if self._is_line_again(open_line, text, final=final):
+            return len(open_line)
         half_word = self._half_word_again(text, final=final)
         if not half_word:
             self.anew = self._begins_anew(text, final=final)
@@ -158,68 +151,65 @@ class Joint:
     def _half_word_again(self, text: str, *, final: bool) -> int:
         """The letters of a word that was cut off and is written again as a whole."""
         half_word = _HALF_WORD.search(self._before)
-        word = half_word[0] if half_word else ""
-        if len(word) < _LEAST_WORD:
+        if half_word is None or len(half_word[0]) < _LEAST_WORD:
             return 0
+        word = half_word[0]
         if not final and word.startswith(text):
             raise _More
-        is_again = text.startswith(word) and text[len(word) : len(word) + 1].isalpha()
-        return len(word) if is_again else 0
+        if text.startswith(word) and text[len(word) : len(word) + 1].isalpha():
+            return len(word)
+        return 0
 
     def _overlaps(self) -> Iterator[str]:
         """The ends of the answer that count as a repetition where they are written again."""
         before = self._before
         first = max(0, len(before) - _LOOK_BACK)
-        starts = [
-            at + 1 for at in range(len(before) - 1, first - 1, -1) if before[at] == "\n"
-        ]
+        backwards = range(len(before) - 1, first - 1, -1)
+        starts = [at + 1 for at in backwards if before[at] == "\n"]
         starts = starts[:_MOST_LINES]
-        line = starts[0] if starts else first
-        starts += [0]
-        sentences = [match.end() for match in _SENTENCE.finditer(before, line)]
-        starts += [at for at in sentences[-3:] if len(before) - at >= _LEAST_SENTENCE]
+        last_line = starts[0] if starts else first
+        starts.append(0)
+        sentences = [match.end() for match in _SENTENCE.finditer(before, last_line)]
+        latest = len(before) - _LEAST_SENTENCE
+        starts += [start for start in sentences[-3:] if start <= latest]
         for start in dict.fromkeys(starts):
             overlap = before[start:]
             if _is_evidence(overlap, before[:start]):
                 yield overlap
 
-    def _is_row_again(self, begun: str, text: str, *, final: bool) -> bool:
-        """Whether a line that had only just begun is written again, though that says little.
+    def _is_line_again(self, open_line: str, text: str, *, final: bool) -> bool:
+        """Whether the beginning of a line is written again, though it is short.
 
-        A row of a table has as many cells as the row before it; and nobody opens a list twice.
+        A row of a table has as many cells as the row before it, and nobody opens a list twice.
         """
+        if not open_line or not text.startswith(open_line):
+            return False
         line = text.partition("\n")[0]
-        if begun.startswith("|"):
+        if open_line.startswith("|"):
             if line == text and not final:
                 raise _More
-            row_before = self._before[: -len(begun) - 1].rpartition("\n")[2]
+            row_before = self._before[: -len(open_line) - 1].rpartition("\n")[2]
             cells = row_before.count("|")
-            return line.count("|") == cells != (begun + line).count("|")
-        after = text[len(begun) : len(begun) + 1]
+            is_whole_row = line.count("|") == cells
+            return is_whole_row and (open_line + line).count("|") != cells
+        after = text[len(open_line) : len(open_line) + 1]
         if not after and not final:
             raise _More
-        if self._inside and begun.rstrip().endswith(('"', "<", "</")):
+        if self._inside and open_line.rstrip().endswith(('"', "<", "</")):
             # Neither two quotation marks nor two tags begin so.
             return after.isalpha() or after == "/"
-        return _MARKER.fullmatch(begun) is not None and after.isalnum()
+        return _MARKER.fullmatch(open_line) is not None and after.isalnum()
 
     def _begins_anew(self, text: str, *, final: bool) -> bool:
         """Whether the text begins as the answer did, and then goes another way.
 
-        At the beginning of a line that has to be more than one line: the next row, or the next
-        call, may begin as the first one does.
+        If the answer stopped at the end of a line, several lines have to be the same: the next row,
+        or the next call, may begin as the first one does.
         """
         before = self._before
         if _is_periodic(before) or not text:
             return False
-        size = next(
-            (
-                at
-                for at, pair in enumerate(zip(before, text, strict=False))
-                if pair[0] != pair[1]
-            ),
-            min(len(before), len(text)),
-        )
+        size = _common_size(before, text)
         if size == len(text) < len(before) and not final:
             raise _More
         if self._stops_in_line:
@@ -227,7 +217,7 @@ class Joint:
         return text[:size].count("\n") > 2 and size >= 4 * _SURE and self._inside
 
     def _after_fence(self, text: str, at: int, *, final: bool) -> int:
-        """Behind the line that opens a fence, where none can be opened."""
+        """The place behind a line that opens a fence where none can be opened."""
         line = _FENCE_LINE.match(text, at)
         if line is None:
             if not final and _HALF_FENCE_LINE.match(text, at):
@@ -240,10 +230,9 @@ class Joint:
             # It closes the fence, unless one end too many follows.
             if not final:
                 raise _More
-            fences = sum(
-                _IS_FENCE.match(row) is not None for row in text[at:].split("\n")
-            )
-            return at if fences % 2 or self._is_cut else line.end()
+            fences = [*filter(_IS_FENCE.match, text[at:].split("\n"))]
+            closes = len(fences) % 2 == 1
+            return at if closes or self._is_cut else line.end()
         if self._stops_in_line or self._inside:
             self._drops_fence = True
             return line.end()
@@ -262,19 +251,20 @@ class Joint:
         in_line = self._stops_in_line
         if after in ("", "\n") and not in_line and _has_open_fence(self._before):
             return at  # a line of its own, as in Python
-        is_blank_again = in_line and self._before[-1:].isspace() and after == " "
-        return end + 1 if is_blank_again else end
+        if in_line and self._before[-1:].isspace() and after == " ":
+            return end + 1  # the answer ends with this blank
+        return end
 
 
 def join(before: str, after: str, *, inside: bool = False) -> str:
     """The whole text of a cut answer and its next part."""
     joint = Joint(before, inside=inside)
-    rest = joint.feed(after) + joint.finish()
-    return rest if joint.anew else before + rest
+    new_text = joint.join_chunk(after) + joint.end_part()
+    return new_text if joint.anew else before + new_text
 
 
 def _after_apology(text: str, *, final: bool) -> int:
-    """Behind what a model says about going on, before it does."""
+    """The place behind what a model says about going on, before it does."""
     at = 0
     for _ in range(3):
         about = _ABOUT_GOING_ON.match(text, at)
@@ -298,22 +288,22 @@ def _after_apology(text: str, *, final: bool) -> int:
 
 
 def _has_open_fence(text: str) -> bool:
-    mark = ""
+    opener = ""
     for line in text.split("\n"):
         fence = _IS_FENCE.match(line)
         if fence is None:
             continue
-        sign = fence[0].strip()
-        if not mark:
-            mark = sign
-        elif sign.startswith(mark) and not line.strip(" \t`~"):
-            mark = ""
-    return bool(mark)
+        mark = fence[0].strip()
+        if not opener:
+            opener = mark
+        elif mark.startswith(opener) and not line.strip(" \t`~"):
+            opener = ""
+    return bool(opener)
 
 
-def _is_evidence(overlap: str, rest: str) -> bool:
+def _is_evidence(overlap: str, before: str) -> bool:
     """Whether nobody writes this twice in a row unless they repeat themselves."""
-    if rest.endswith(overlap) or _is_periodic(overlap):
+    if before.endswith(overlap) or _is_periodic(overlap):
         return False
     signs = [sign for sign in overlap if not sign.isspace()]
     letters = [sign for sign in signs if sign.isalpha()]
@@ -326,6 +316,16 @@ def _is_evidence(overlap: str, rest: str) -> bool:
     if is_cell or overlap.startswith("|") or not letters:
         return False
     return len(signs) + len(letters) >= _LEAST_WEIGHT
+
+
+def _common_size(first: str, second: str) -> int:
+    """The number of characters with which both texts begin."""
+    size = 0
+    for sign, other_sign in zip(first, second, strict=False):
+        if sign != other_sign:
+            break
+        size += 1
+    return size
 
 
 def _is_periodic(text: str) -> bool:

@@ -216,7 +216,7 @@ class Turn(Generic[ResultT, ChunkT]):
     def _read_text(self, text: str) -> Iterable[ContentPart]:
         self._exchange_texts.append(text)
         if self._joint is not None:
-            text = self._joint.feed(text)
+            text = self._joint.join_chunk(text)
             self._replace_answer(self._joint)
         return self._read_new_text(text)
 
@@ -248,7 +248,7 @@ class Turn(Generic[ResultT, ChunkT]):
         self._waited += self._running.waited
         self._record_usage(self._about.usage or {})
         if self._joint is not None:
-            rest = self._joint.finish(cut=is_cut(reason))
+            rest = self._joint.end_part(cut=is_cut(reason))
             self._replace_answer(self._joint)
             parts += self._read_new_text(rest)
         if self._goes_on(reason):

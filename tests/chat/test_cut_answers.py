@@ -366,7 +366,7 @@ LINES = st.lists(st.text('ab |-*.\n`{}",é猫', max_size=30), max_size=6).map("\
 def test_a_joint_is_the_same_for_every_cut_and_adds_nothing(before, after, inside, cut, data):
     def joined(pieces):
         joint = Joint(before, inside=inside)
-        return "".join(map(joint.feed, pieces)) + joint.finish(cut=cut), joint.anew
+        return "".join(map(joint.join_chunk, pieces)) + joint.end_part(cut=cut), joint.anew
 
     ends = sorted(data.draw(st.lists(st.integers(0, len(after)), max_size=6)))
     text, anew = joined([after])
@@ -402,12 +402,12 @@ def test_a_joint_costs_what_its_length_does():
     before = "".join(f"Line {n} of a long answer.\n" for n in range(3_000))
     joint = Joint(before)
     looks = []
-    decide = joint._decide
+    find_start = joint._start_of_new
 
     def counted(text, *, final):
         looks.append(len(text))
-        return decide(text, final=final)
+        return find_start(text, final=final)
 
-    joint._decide = counted
-    assert "".join(map(joint.feed, f"{before}The end.")) + joint.finish() == "The end."
+    joint._start_of_new = counted
+    assert "".join(map(joint.join_chunk, f"{before}The end.")) + joint.end_part() == "The end."
     assert sum(looks) < 20 * len(before)
