@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from operator import attrgetter
 from typing import TypeVar
 
 from .. import errors
@@ -10,6 +11,7 @@ from .._wire import Event, StreamDecoder, Text, UnreadableError, Usage, v1
 from .steps import AnswerParser, Head, Loss
 
 T = TypeVar("T")
+_text_of = attrgetter("text")
 # The reasons for which an answer may rightly be without any text.
 _EMPTY_REASONS = frozenset({"content_filter"})
 
@@ -54,8 +56,6 @@ class EventParser(AnswerParser[list[Event]]):
         texts: list[Text] = []
         for event in events:
             if isinstance(event, Text):
-                self._texts.append(event.text)
-                self.length += len(event.text)
                 texts.append(event)
                 if self._merge and len(texts) > 1:
                     continue  # the first of them gets its text, below
@@ -70,7 +70,11 @@ class EventParser(AnswerParser[list[Event]]):
         if not texts:
             return None
         if self._merge and len(texts) > 1:
-            texts[0].text = "".join(self._texts[-len(texts) :])
+            texts[0].text = "".join(map(_text_of, texts))
+            texts = texts[:1]
+        for text in map(_text_of, texts):
+            self._texts.append(text)
+            self.length += len(text)
         self._waiting = []
         return piece
 

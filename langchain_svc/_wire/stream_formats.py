@@ -260,19 +260,20 @@ class SseDecoder:
     def _dispatch(self, events: list[Event]) -> None:
         """Reads the event that has come to its end, and begins another."""
         name = self._name
-        has_data = bool(self._data)
-        data = b"\n".join(self._data)
+        lines = self._data
         self._name = b""
-        self._data.clear()
+        self._data = []
+        data = b"\n".join(lines)
         if data == b"[DONE]" or (name in _END_EVENTS and not data.startswith(b"{")):
             self._state.ended = True
         elif name == b"error":
             self._state.add_object(AnswerObject(error=_error_in(data)), events)
-        elif has_data:
+        elif lines:
             self._read_data(data, events)
 
     def _read_data(self, data: bytes, events: list[Event]) -> None:
-        if self._state.owes_end and not self._state.half:
+        state = self._state
+        if state.owes_end and not state.half:
             text = read_plain_chunk(data)
             if text is not None:
                 if text:
@@ -283,11 +284,11 @@ class SseDecoder:
         if value:
             answer = read_object(value)
         if answer is not None:
-            self._state.add_object(answer, events)
-        elif self._state.owes_end or b'"choices"' in data:
-            self._state.fault = _BROKEN_JSON
+            state.add_object(answer, events)
+        elif state.owes_end or b'"choices"' in data:
+            state.fault = _BROKEN_JSON
         elif value and not self._plain:
-            self._state.fault = _UNKNOWN_SHAPE
+            state.fault = _UNKNOWN_SHAPE
         else:
             self._read_text(data, events)
 
@@ -381,7 +382,9 @@ def read_plain_chunk(data: bytes) -> str | None:
         text = delta["content"]
         if choice["finish_reason"] is not None or choice["index"]:
             return None
-        if chunk.get("usage") or not _TEXT_FIELDS.issuperset(delta):
+        if chunk.get("usage") or (
+            len(delta) > 1 and not _TEXT_FIELDS.issuperset(delta)
+        ):
             return None
     except (ValueError, KeyError, TypeError):
         return None

@@ -14,7 +14,7 @@ from langchain_svc._service.exchange import converse
 from langchain_svc._service.parsers import EventParser, WholeParser
 from langchain_svc._service.retry_budget import REFILL, STORE, TOKENS_A_SECOND, RetryBudget
 from langchain_svc._service.steps import READ, Exchange, Head, Limits, Loss, Open, Request, Sleep
-from langchain_svc._wire import End, Text
+from langchain_svc._wire import End, Text, Usage
 from langchain_svc.sandbox import Fault, Sandbox
 
 GOOD = b'{"choices": [{"index": 0, "message": {"content": "Hi"}, "finish_reason": "stop"}]}'
@@ -169,6 +169,18 @@ def test_a_filtered_answer_may_be_empty():
 @pytest.mark.parametrize("end", [Loss("read"), Loss("timeout"), b""])
 def test_nothing_is_missing_after_a_finish_reason(end):
     assert one([OK, STREAM + REASON, end], reader=texts).pieces == [[Text("Hi"), End("stop")]]
+
+
+def test_what_a_lost_try_said_of_its_answer_is_not_handed_on():
+    usage = b'data: {"id":"c1","choices":[],"usage":{"total_tokens":7}}\n\n'
+    world = one([OK, usage, Loss("read")], [OK, STREAM, REASON + DONE], reader=texts)
+    assert world.pieces == [[Text("Hi")], [End("stop")]]
+
+
+def test_texts_of_one_read_are_merged_where_the_first_of_them_stands():
+    usage = b'data: {"choices":[],"usage":{"total_tokens":7}}\n\n'
+    world = one([OK, STREAM + usage + STREAM, REASON + DONE], reader=texts)
+    assert world.pieces == [[Text("HiHi"), Usage({"total_tokens": 7})], [End("stop")]]
 
 
 @pytest.mark.parametrize(
