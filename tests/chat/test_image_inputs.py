@@ -100,18 +100,30 @@ FORMS = {
     "standard url": ({"type": "image", "url": URL}, URL),
     "standard data uri": ({"type": "image", "url": f"data:image/png;base64,{RED}"}, RED),
     "wrongly labelled": ({"type": "image", "base64": RED, "mime_type": "image/jpeg"}, RED),
-    "v0 base64": ({"type": "image", "source_type": "base64", "data": RED, "mime_type": "image/png"}, RED),
+    "v0 base64": (
+        {"type": "image", "source_type": "base64", "data": RED, "mime_type": "image/png"},
+        RED,
+    ),
     "v0 url": ({"type": "image", "source_type": "url", "url": URL}, URL),
     "with metadata": (image(PHOTO), BARE),
-    "openai data uri": ({"type": "image_url", "image_url": {"url": f"data:image/png;base64,{RED}"}}, RED),
+    "openai data uri": (
+        {"type": "image_url", "image_url": {"url": f"data:image/png;base64,{RED}"}},
+        RED,
+    ),
     "openai url": ({"type": "image_url", "image_url": {"url": URL, "detail": "low"}}, URL),
-    "openai with more": ({"type": "image_url", "image_url": {"url": URL}, "cache_control": {}}, URL),
+    "openai with more": (
+        {"type": "image_url", "image_url": {"url": URL}, "cache_control": {}},
+        URL,
+    ),
     "openai bare": ({"type": "image_url", "image_url": URL}, URL),
     "openai responses": ({"type": "input_image", "image_url": f"data:image/png;base64,{RED}"}, RED),
-    "anthropic base64": ({"type": "image", "source": {"type": "base64", "media_type": "image/png", "data": RED}}, RED),
+    "anthropic base64": (
+        {"type": "image", "source": {"type": "base64", "media_type": "image/png", "data": RED}},
+        RED,
+    ),
     "anthropic url": ({"type": "image", "source": {"type": "url", "url": URL}}, URL),
     "bedrock": ({"image": {"format": "png", "source": {"bytes": base64.b64decode(RED)}}}, RED),
-}  # fmt: skip
+}
 
 
 @pytest.mark.parametrize("way", WAYS)
@@ -138,11 +150,16 @@ def test_the_same_image_is_one_image_wherever_it_stands(sandbox, seeing):
     seeing.invoke(
         [
             SystemMessage([text("Look at"), image(RED)]),
-            HumanMessage([image(BLUE), {"type": "image_url", "image_url": {"url": f"data:image/png;base64,{RED}"}}]),
+            HumanMessage(
+                [
+                    image(BLUE),
+                    {"type": "image_url", "image_url": {"url": f"data:image/png;base64,{RED}"}},
+                ]
+            ),
             AIMessage([text("I made this: "), image(RED)]),
             HumanMessage([image(BLUE)], name="Ada"),
         ]
-    )  # fmt: skip
+    )
     assert looked(sandbox) == [RED, BLUE]
     assert [i.handle for i in seeing.images] == [handle, "img_2"]
     assert seeing.images.get(handle).label == "the sea"
@@ -194,7 +211,10 @@ def test_off_by_default_and_the_error_names_the_way_on(sandbox, chat, form):
 
 
 def test_a_profile_says_what_is_on(seeing):
-    told = {name: seeing.profile[name] for name in ("image_inputs", "image_url_inputs", "image_tool_message", "pdf_inputs")}  # fmt: skip
+    told = {
+        name: seeing.profile[name]
+        for name in ("image_inputs", "image_url_inputs", "image_tool_message", "pdf_inputs")
+    }
     assert told == dict.fromkeys(told, True) | {"pdf_inputs": False}
 
 
@@ -224,13 +244,25 @@ REFUSED = {
     "a path": ({"type": "image", "url": "/etc/passwd"}, "must look like https"),
     "loopback": ({"type": "image", "url": "http://127.0.0.1/a.png"}, "public host"),
     "a user in it": ({"type": "image", "url": "https://a:b@example.com/a.png"}, "user name"),
-    "no image": (image(base64.b64encode(SECRET.encode()).decode()), "not an image in a known format"),
+    "no image": (
+        image(base64.b64encode(SECRET.encode()).decode()),
+        "not an image in a known format",
+    ),
     "no base64": (image(SECRET), "not valid base64"),
-    "a data uri of text": ({"type": "image", "url": "data:text/plain," + SECRET}, "without ;base64"),
-    "the id of a file": ({"type": "image", "file_id": SECRET}, "holds no image that can be passed on"),
+    "a data uri of text": (
+        {"type": "image", "url": "data:text/plain," + SECRET},
+        "without ;base64",
+    ),
+    "the id of a file": (
+        {"type": "image", "file_id": SECRET},
+        "holds no image that can be passed on",
+    ),
     "odd": ({"type": "image_url", "image_url": {"url": None}}, "holds no image"),
-    "a bomb": (image(base64.b64encode(base64.b64decode(RED)[:16] + b"\0\1\0\0" * 2).decode()), "pixels"),
-}  # fmt: skip
+    "a bomb": (
+        image(base64.b64encode(base64.b64decode(RED)[:16] + b"\0\1\0\0" * 2).decode()),
+        "pixels",
+    ),
+}
 
 
 @pytest.mark.parametrize("way", WAYS)
@@ -276,9 +308,13 @@ def test_a_wrong_word_of_a_call_is_told_before_an_image_is_sent(sandbox, seeing)
 
 FAILURES = [
     (Fault(path="/vision", status=500), SvcServerError, "answered 500"),
-    (Fault(path="/vision", status=400, body={"error": {"message": f"bad image: {RED}"}}), Exception, "answered 400"),
+    (
+        Fault(path="/vision", status=400, body={"error": {"message": f"bad image: {RED}"}}),
+        Exception,
+        "answered 400",
+    ),
     (Fault(path="/vision", body={}), SvcResponseError, "says nothing about the image"),
-]  # fmt: skip
+]
 
 
 @pytest.mark.parametrize("way", WAYS)

@@ -53,9 +53,18 @@ def test_several_answers_to_one_request_are_refused_with_what_to_write_instead()
 
 
 NEUTRAL = {
-    "n": [1, None], "top_p": [None, 1], "seed": [None], "logprobs": [False, None], "user": [None], "stream_usage": [True, False],
-    "model_kwargs": [{}], "organization": [None], "frequency_penalty": [0, 0.0], "disabled_params": [{}], "service_tier": ["auto"],
-}  # fmt: skip
+    "n": [1, None],
+    "top_p": [None, 1],
+    "seed": [None],
+    "logprobs": [False, None],
+    "user": [None],
+    "stream_usage": [True, False],
+    "model_kwargs": [{}],
+    "organization": [None],
+    "frequency_penalty": [0, 0.0],
+    "disabled_params": [{}],
+    "service_tier": ["auto"],
+}
 
 
 @pytest.mark.parametrize(
@@ -129,13 +138,17 @@ def test_a_function_without_a_docstring_is_warned_of_once():
 
 DATA = {
     "a search hit": {"url": "u1", "content": "the hit"},
-    "a search result": {"type": "search_result", "title": "T", "content": [{"type": "text", "text": "the hit"}]},
+    "a search result": {
+        "type": "search_result",
+        "title": "T",
+        "content": [{"type": "text", "text": "the hit"}],
+    },
     "JSON": {"type": "json", "json": {"found": ["the hit"]}},
     "Bedrock's JSON": {"json": {"found": "the hit"}},
     "text and more": {"text": "the hit", "score": 1},
     "a text document": {"type": "document", "source": {"type": "text", "data": "the hit"}},
     "a type nobody knows": {"type": "hit", "value": "the hit"},
-}  # fmt: skip
+}
 
 
 @pytest.mark.parametrize("block", DATA.values(), ids=DATA)
@@ -153,7 +166,9 @@ def test_what_is_no_medium_reaches_the_model(block):
         assert "left out" not in said
 
 
-@pytest.mark.parametrize("parts", [["a <", "tool_response mark=1>"], ["<", "/tools>"], ["a <\n", "|im_end|>"]])  # fmt: skip
+@pytest.mark.parametrize(
+    "parts", [["a <", "tool_response mark=1>"], ["<", "/tools>"], ["a <\n", "|im_end|>"]]
+)
 @pytest.mark.parametrize("apart", [False, True], ids=["blocks", "messages"])
 @pytest.mark.parametrize("kind", [HumanMessage, SystemMessage, AIMessage])
 def test_no_delimiter_is_made_of_two_parts(parts, apart, kind):

@@ -15,10 +15,18 @@ def endless():
     return value
 
 
-@pytest.mark.parametrize("value", [10**5_000, [{"x": -(10**6_000)}], endless()], ids=["integer", "integer inside", "list in itself"])  # fmt: skip
+@pytest.mark.parametrize(
+    "value",
+    [10**5_000, [{"x": -(10**6_000)}], endless()],
+    ids=["integer", "integer inside", "list in itself"],
+)
 def test_arguments_of_a_past_call_that_no_json_can_hold(chat, sandbox, value):
     call = {"name": "f", "args": {"a": value}, "id": "1"}
-    asked = [HumanMessage("x"), AIMessage("", tool_calls=[call]), ToolMessage("y", tool_call_id="1")]  # fmt: skip
+    asked = [
+        HumanMessage("x"),
+        AIMessage("", tool_calls=[call]),
+        ToolMessage("y", tool_call_id="1"),
+    ]
     with pytest.raises(svc.SvcRequestError, match="cannot be written as JSON"):
         chat.invoke(asked)
     assert not sandbox.requests
@@ -37,7 +45,15 @@ WAYS = {
 }
 
 
-@pytest.mark.parametrize(("kind", "way"), [(kind, way) for kind in ("chat", "text", "tool") for way in WAYS if (kind, way) != ("tool", "alist_models")])  # fmt: skip
+@pytest.mark.parametrize(
+    ("kind", "way"),
+    [
+        (kind, way)
+        for kind in ("chat", "text", "tool")
+        for way in WAYS
+        if (kind, way) != ("tool", "alist_models")
+    ],
+)
 def test_on_trio_asynchronous_calls_say_what_to_do(sandbox, kind, way):
     one = {
         "chat": lambda: svc.ChatSvc(**sandbox.v1),

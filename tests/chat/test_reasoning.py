@@ -26,10 +26,19 @@ TOOLS = pytest.mark.parametrize("tools", [(), (add,)], ids=["plain", "tools"])
 
 
 NATIVE = {
-    "<think>": "</think>", "<Thinking>": "</Thinking>", "<thought>": "</thought>", "<seed:think>": "</seed:think>", "<think:opensource>": "</think:opensource>",
-    "[THINK]": "[/THINK]", "◁think▷": "◁/think▷", "<|reasoning|>": "<|/reasoning|>", "<|inner_prefix|>": "<|inner_suffix|>", "<|START_THINKING|>": "<|END_THINKING|>",
-    "<|channel|>analysis<|message|>": "<|end|>", "<|channel>thought": "<channel|>",
-}  # fmt: skip
+    "<think>": "</think>",
+    "<Thinking>": "</Thinking>",
+    "<thought>": "</thought>",
+    "<seed:think>": "</seed:think>",
+    "<think:opensource>": "</think:opensource>",
+    "[THINK]": "[/THINK]",
+    "◁think▷": "◁/think▷",
+    "<|reasoning|>": "<|/reasoning|>",
+    "<|inner_prefix|>": "<|inner_suffix|>",
+    "<|START_THINKING|>": "<|END_THINKING|>",
+    "<|channel|>analysis<|message|>": "<|end|>",
+    "<|channel>thought": "<channel|>",
+}
 SPOKEN = ["analysis", "ANALYSIS", "reason", "reasoning", "reflection", "scratchpad", "thoughts"]
 
 
@@ -78,8 +87,16 @@ def test_reasoning_whose_beginning_stands_in_the_prompt(tools):
 
 @pytest.mark.parametrize(
     "text",
-    ["The tag <think> is Qwen's.", "Use `</think>` here.", "a < b", "[THIN", "Write:\n  <thinker>", "<analysis>\nas asked\n</analysis>\nSo.", "  leading space"],
-)  # fmt: skip
+    [
+        "The tag <think> is Qwen's.",
+        "Use `</think>` here.",
+        "a < b",
+        "[THIN",
+        "Write:\n  <thinker>",
+        "<analysis>\nas asked\n</analysis>\nSo.",
+        "  leading space",
+    ],
+)
 @pytest.mark.parametrize("step", [1, 3, 100])
 def test_what_is_only_spoken_of_stays(text, step):
     assert ask(text, "stream", step=step).content == text

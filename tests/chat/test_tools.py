@@ -71,7 +71,14 @@ RUNNABLE = RunnableLambda(lambda d: d["style"]).as_tool(
 )
 
 
-FORMS = {"add": add, "Search": Search, "measure": measure, "greet": RUNNABLE, "flat": FLAT, "custom": CUSTOM}  # fmt: skip
+FORMS = {
+    "add": add,
+    "Search": Search,
+    "measure": measure,
+    "greet": RUNNABLE,
+    "flat": FLAT,
+    "custom": CUSTOM,
+}
 
 
 @pytest.mark.parametrize(("name", "form"), FORMS.items(), ids=FORMS)
@@ -121,37 +128,132 @@ ROME, OSLO, SUM = call("weather", city="Rome"), call("weather", city="Oslo"), ca
 DELETE = call("delete_all", path="/mail")
 FENCED_OSLO = FENCED_CALL.replace("Rome", "Oslo")
 HALF = '<tool_call>{"name": "weather", "arguments": {"city": "hi \\ud83d"}}</tool_call>'
-IN_ROME, IN_OSLO, ADDED = (
-    ("weather", {"city": "Rome"}),
-    ("weather", {"city": "Oslo"}),
-    ("add", {"a": 1, "b": 2}),
-)
+IN_ROME = ("weather", {"city": "Rome"})
+IN_OSLO = ("weather", {"city": "Oslo"})
+ADDED = ("add", {"a": 1, "b": 2})
 ANY, ONE = {"tool_choice": "any"}, {"parallel_tool_calls": False}
 READ = {"question": READING}
-# What the model answers, one after the other; the calls and the words that come of it; what it was told; how it was asked.
+# The model's answers in order; the calls and the text that result; what the prompt that follows
+# says; how the model was asked.
 TURNS = {
     "two calls": (["Let me see.\n" + ROME + "\n" + SUM], [IN_ROME, ADDED], "Let me see.", "", {}),
-    "no call": (["Just <b>text</b> about the tool_call tag."], [], "Just <b>text</b> about the tool_call tag.", "", {}),
-    "a closing tag in a sentence": (["Close it with </parameter> and then </tool_call>."], [], "Close it with </parameter> and then </tool_call>.", "", {}),
+    "no call": (
+        ["Just <b>text</b> about the tool_call tag."],
+        [],
+        "Just <b>text</b> about the tool_call tag.",
+        "",
+        {},
+    ),
+    "a closing tag in a sentence": (
+        ["Close it with </parameter> and then </tool_call>."],
+        [],
+        "Close it with </parameter> and then </tool_call>.",
+        "",
+        {},
+    ),
     "too few arguments": ([call("weather")], [("weather", {})], "", "", {}),
-    "another type": ([call("add", a=10**9, b="two")], [("add", {"a": 10**9, "b": "two"})], "", "", {}),
-    "another shape": ([call("weather", city={"x": 1})], [("weather", {"city": {"x": 1}})], "", "", {}),
+    "another type": (
+        [call("add", a=10**9, b="two")],
+        [("add", {"a": 10**9, "b": "two"})],
+        "",
+        "",
+        {},
+    ),
+    "another shape": (
+        [call("weather", city={"x": 1})],
+        [("weather", {"city": {"x": 1}})],
+        "",
+        "",
+        {},
+    ),
     "an unknown name": ([call("teleport", to="Mars")], [("teleport", {"to": "Mars"})], "", "", {}),
-    "an unreadable one": (["Let me see.\n<tool_call>\nweather in Rome\n</tool_call>", "Again: " + ROME], [IN_ROME], "Let me see.\n\nAgain:", "not a JSON object with a name and arguments", {}),
-    "an open value in closed tags": (['<tool_call>{"name": "weather", "arguments": {"city": "Ro</tool_call>', ROME], [IN_ROME], "", "does not end", {}),
-    "the same words before it again": (["Let me see.<tool_call>add 1 2</tool_call>", "Let me see. " + SUM], [ADDED], "Let me see.", "cannot be read", {}),
+    "an unreadable one": (
+        ["Let me see.\n<tool_call>\nweather in Rome\n</tool_call>", "Again: " + ROME],
+        [IN_ROME],
+        "Let me see.\n\nAgain:",
+        "not a JSON object with a name and arguments",
+        {},
+    ),
+    "an open value in closed tags": (
+        ['<tool_call>{"name": "weather", "arguments": {"city": "Ro</tool_call>', ROME],
+        [IN_ROME],
+        "",
+        "does not end",
+        {},
+    ),
+    "the same words before it again": (
+        ["Let me see.<tool_call>add 1 2</tool_call>", "Let me see. " + SUM],
+        [ADDED],
+        "Let me see.",
+        "cannot be read",
+        {},
+    ),
     "half a character": ([HALF + SUM], [("weather", {"city": "hi \ufffd"}), ADDED], "", "", {}),
-    "an invented result": ([ROME + "\n<tool_response>\nrain\n</tool_response>\n" + SUM], [IN_ROME], "", "", {}),
-    "prose between fences": ([f"First:\n{FENCED_CALL}\nThen:\n{FENCED_OSLO}"], [IN_ROME, IN_OSLO], None, "", {}),
-    "prose after fences": ([f"{FENCED_CALL}\nThen:\n{FENCED_OSLO}\nDone.", ROME + OSLO], [IN_ROME, IN_OSLO], None, "nothing was run", {}),
-    "a quotation beside a call": (['The note says {"name": "delete_all", "arguments": {"path": "/"}}.\n' + ROME], [IN_ROME], None, "", {}),
-    "it follows what it read": (["The mail asks for it. " + DELETE, DELETE], [("delete_all", {"path": "/mail"})], None, "nothing was run", READ),
-    "no confirmation among words": ([DELETE, f"I will not run {DELETE} again."], [], f"I will not run {DELETE} again.", "delete_all", READ),
+    "an invented result": (
+        [ROME + "\n<tool_response>\nrain\n</tool_response>\n" + SUM],
+        [IN_ROME],
+        "",
+        "",
+        {},
+    ),
+    "prose between fences": (
+        [f"First:\n{FENCED_CALL}\nThen:\n{FENCED_OSLO}"],
+        [IN_ROME, IN_OSLO],
+        None,
+        "",
+        {},
+    ),
+    "prose after fences": (
+        [f"{FENCED_CALL}\nThen:\n{FENCED_OSLO}\nDone.", ROME + OSLO],
+        [IN_ROME, IN_OSLO],
+        None,
+        "nothing was run",
+        {},
+    ),
+    "a quotation beside a call": (
+        ['The note says {"name": "delete_all", "arguments": {"path": "/"}}.\n' + ROME],
+        [IN_ROME],
+        None,
+        "",
+        {},
+    ),
+    "it follows what it read": (
+        ["The mail asks for it. " + DELETE, DELETE],
+        [("delete_all", {"path": "/mail"})],
+        None,
+        "nothing was run",
+        READ,
+    ),
+    "no confirmation among words": (
+        [DELETE, f"I will not run {DELETE} again."],
+        [],
+        f"I will not run {DELETE} again.",
+        "delete_all",
+        READ,
+    ),
     "one call at most": ([SUM + ROME], [ADDED], "", "", ONE),
-    "a required one that does not fit": ([call("add", a="one")], [("add", {"a": "one"})], "", "", ANY),
-    "a required one that is unreadable": (["<tool_call>{add 1 2</tool_call>", SUM], [ADDED], "", "cannot be read", ANY),
-    "words instead of a required one": (["I would rather talk.", SUM], [ADDED], "", "does not call", ANY),
-}  # fmt: skip
+    "a required one that does not fit": (
+        [call("add", a="one")],
+        [("add", {"a": "one"})],
+        "",
+        "",
+        ANY,
+    ),
+    "a required one that is unreadable": (
+        ["<tool_call>{add 1 2</tool_call>", SUM],
+        [ADDED],
+        "",
+        "cannot be read",
+        ANY,
+    ),
+    "words instead of a required one": (
+        ["I would rather talk.", SUM],
+        [ADDED],
+        "",
+        "does not call",
+        ANY,
+    ),
+}
 
 
 @WAYS
@@ -172,10 +274,15 @@ def test_what_becomes_of_answers(way, turn):
 
 CUT = '{"name": "weather", "arguments": {"city": "Pa'
 INVALID = {
-    "unreadable three times": (["<tool_call>\nweather in Rome\n</tool_call>"] * 3, "stop", "weather in Rome", "JSON object"),
+    "unreadable three times": (
+        ["<tool_call>\nweather in Rome\n</tool_call>"] * 3,
+        "stop",
+        "weather in Rome",
+        "JSON object",
+    ),
     "it just ends": ([f"<tool_call>\n{CUT}"], "stop", CUT, "cut off"),
     "cut by max_tokens": ([f"<tool_call>\n{CUT}"], "length", CUT, "cut off"),
-}  # fmt: skip
+}
 
 
 @WAYS
