@@ -301,7 +301,8 @@ class CallsReader(AnswerReader):
 
     def end_answer(self, *, cut: bool, last: bool) -> Iterator[ContentPart]:
         yield from self._read_events(self._parser.close(cut=cut))
-        yield from self._pass_confirmed_on()
+        if self._open_doubts:
+            yield from self._pass_confirmed_on()
         self.called = bool(self._calls)
         if self._call_count:
             yield from self._end_beside_calls()
@@ -456,8 +457,6 @@ class CallsReader(AnswerReader):
 
         A copy of a call that runs, in another wrapping, is not a second one.
         """
-        if not self._open_doubts:
-            return []
         open_doubts = [*self._open_doubts]
         for call in self._calls:
             self._settles(call, open_doubts)

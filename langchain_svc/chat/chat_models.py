@@ -330,8 +330,8 @@ class ChatSvc(TextModel, BaseChatModel):
             "parallel_tool_calls": parallel_tool_calls,
         }
         tool_request(bound)  # what cannot be read is refused now, and not at the call
-        given = {name: value for name, value in bound.items() if value is not None}
-        return self.bind(**given, **kwargs)
+        options = {name: value for name, value in bound.items() if value is not None}
+        return self.bind(**options, **kwargs)
 
     @overload
     def with_structured_output(
@@ -439,12 +439,12 @@ class ChatSvc(TextModel, BaseChatModel):
         self,
         messages: list[BaseMessage],
         stop: list[str] | None,
-        given: Mapping[str, Any],
+        settings: Mapping[str, Any],
         *,
         stream: bool,
     ) -> ChatTurn:
         """Prepares one turn: everything that can go wrong before sending goes wrong here."""
-        options = call_options(self, stop, given)
+        options = call_options(self, stop, settings)
         if self.image_inputs == "describe":
             from .described_images import describe_images  # noqa: PLC0415  # most models see no picture
 
@@ -455,12 +455,12 @@ class ChatSvc(TextModel, BaseChatModel):
         self,
         messages: list[BaseMessage],
         stop: list[str] | None,
-        given: Mapping[str, Any],
+        settings: Mapping[str, Any],
         *,
         stream: bool,
     ) -> ChatTurn:
         """The same, off the event loop where the conversation is long."""
-        options = call_options(self, stop, given)
+        options = call_options(self, stop, settings)
         if self.image_inputs == "describe":
             from .described_images import adescribe_images  # noqa: PLC0415  # the same
 

@@ -1,9 +1,9 @@
-"""Images in the messages of a chat, put into words by the service's vision model.
+"""Images in the messages of a chat, described by the service's vision model.
 
 The chat endpoint takes text only. Each image of a conversation is sent once through POST
-/api/vision, and what a vision model says of it stands in its place, in tags that name its handle
-and say whose words these are. The descriptions are kept with the images, in the model's store, so
-that the next turn of the conversation asks about new images only.
+/api/vision. Its description takes the image's place, in tags that name its handle and say that a
+vision model wrote it. The store keeps the descriptions with the images, so that the next turn of
+the conversation asks about new images only.
 """
 
 from __future__ import annotations
@@ -32,8 +32,8 @@ _NOT_YET = "(not described yet)"
 
 
 @contextmanager
-def _named(place: str) -> Iterator[None]:
-    """Says in every error of this package which image it is about."""
+def _errors_name(place: str) -> Iterator[None]:
+    """Add to every error of this package which image it is about."""
     try:
         yield
     except SvcError as error:
@@ -43,10 +43,10 @@ def _named(place: str) -> Iterator[None]:
 
 
 @dataclass(frozen=True)
-class FoundImage:
+class ChatImage:
     """An image of a conversation, and where it first stands.
 
-    Its block, with its description, is one object wherever the image stands.
+    All messages with the image share its block, which holds the description.
     """
 
     image: StoredImage
@@ -56,33 +56,34 @@ class FoundImage:
 
 def find_images(
     messages: Sequence[BaseMessage], store: ImageStore
-) -> tuple[list[BaseMessage], list[FoundImage]]:
-    """The conversation with blocks of text in the place of its images, and each image once.
+) -> tuple[list[BaseMessage], list[ChatImage]]:
+    """The conversation with blocks of text in place of its images, and each image once.
 
     Raises:
         SvcRequestError: One of the images cannot be sent; the error says which, and why.
     """
-    worded: list[BaseMessage] = []
-    found: dict[str, FoundImage] = {}
+    in_text: list[BaseMessage] = []
+    images: dict[str, ChatImage] = {}
     for number, message in enumerate(messages, 1):
-        count, blocks = (
-            0,
-            [] if isinstance(message.content, str) else [*message.content],
-        )
-        for index, block in enumerate(blocks):
-            standard = _standard(block)
-            if "image" in str(standard.get("type")):
-                count += 1
-                place = f"Image {count} of message {number}"
-                image = _kept(standard, store, place)
-                text = image.description or _NOT_YET
-                shown = {"type": DESCRIBED_IMAGE, "handle": image.handle, "text": text}
-                first = found.setdefault(image.handle, FoundImage(image, place, shown))
-                blocks[index] = first.block
-        worded.append(
-            message.model_copy(update={"content": blocks}) if count else message
-        )
-    return worded, [*found.values()]
+        if isinstance(message.content, str):
+            in_text.append(message)
+            continue
+        count = 0
+        blocks: list[str | dict[str, Any]] = []
+        for block in message.content:
+            standard = _to_standard(block)
+            if "image" not in str(standard.get("type")):
+                blocks.append(block)
+                continue
+            count += 1
+            image = _store_image(standard, store, f"Image {count} of message {number}")
+            image = images.setdefault(image.image.handle, image)
+            blocks.append(image.block)
+        if not count:
+            in_text.append(message)
+            continue
+        in_text.append(message.model_copy(update={"content": blocks}))
+    return in_text, [*images.values()]
 
 
 def describe_images(
@@ -91,13 +92,13 @@ def describe_images(
     store: ImageStore,
     limits: Limits,
 ) -> list[BaseMessage]:
-    """The conversation in text alone; what has not been described yet is described now."""
-    worded, calls = _prepared(model, messages, store, limits)
-    for found, exchange in calls:
-        with _named(found.place):
-            (reading,) = model._pieces(exchange)  # noqa: SLF001  # our own class
-        _keep(found, store, reading.text)
-    return worded
+    """The conversation in text alone, with descriptions of all images; new ones are asked for."""
+    in_text, calls = _prepare(model, messages, store, limits)
+    for image, exchange in calls:
+        with _errors_name(image.place):
+            (analysis,) = model._pieces(exchange)  # noqa: SLF001  # our own class
+        _set_description(image, store, analysis.text)
+    return in_text
 
 
 async def adescribe_images(
@@ -109,75 +110,74 @@ async def adescribe_images(
     """The async version of `describe_images`; several images are described at once."""
     # In a thread: to read a large image and to write it into a request takes tens of milliseconds.
     until = limits.until(time.monotonic())
-    worded, calls = await off_loop(until, _prepared, model, messages, store, limits)
+    in_text, calls = await off_loop(until, _prepare, model, messages, store, limits)
 
-    async def describe(found: FoundImage, exchange: Exchange[Any]) -> None:
-        with _named(found.place):
-            (reading,) = [r async for r in model._apieces(exchange)]  # noqa: SLF001  # our own class
-        _keep(found, store, reading.text)
+    async def describe(image: ChatImage, exchange: Exchange[Any]) -> None:
+        with _errors_name(image.place):
+            pieces = model._apieces(exchange)  # noqa: SLF001  # our own class
+            (analysis,) = [piece async for piece in pieces]
+        _set_description(image, store, analysis.text)
 
     await bounded_gather([describe(*call) for call in calls], at_once=_AT_ONCE)
-    return worded
+    return in_text
 
 
-def _prepared(
+def _prepare(
     model: ServiceSettings,
     messages: Sequence[BaseMessage],
     store: ImageStore,
     limits: Limits,
-) -> tuple[list[BaseMessage], list[tuple[FoundImage, Exchange[Any]]]]:
-    """A conversation, and the calls that describe its images before it can be asked."""
-    worded, images = find_images(messages, store)
-    unseen = [found for found in images if not found.image.description]
-    if unseen:
-        to_wire(worded)  # what cannot be said at all is refused before any call
-    return worded, [
-        (found, vision_exchange(model, found.image.sendable, "describe", limits))
-        for found in unseen
+) -> tuple[list[BaseMessage], list[tuple[ChatImage, Exchange[Any]]]]:
+    """The conversation in text, and the calls that describe its images."""
+    in_text, images = find_images(messages, store)
+    new_images = [image for image in images if not image.image.description]
+    if new_images:
+        to_wire(in_text)  # refuses what cannot be sent at all, before any call
+    calls = [
+        (image, vision_exchange(model, image.image.sendable, "describe", limits))
+        for image in new_images
     ]
+    return in_text, calls
 
 
-def _keep(found: FoundImage, store: ImageStore, description: str) -> None:
-    found.block["text"] = description
-    store.describe(found.image.handle, description)
+def _set_description(image: ChatImage, store: ImageStore, description: str) -> None:
+    image.block["text"] = description
+    store.describe(image.image.handle, description)
 
 
-def _standard(given: Any) -> Mapping[str, Any]:
-    """A block as LangChain's standard has it, by LangChain's own converters."""
-    if not isinstance(given, dict) or given.get("type") == "text":
+def _to_standard(block: str | dict[str, Any]) -> Mapping[str, Any]:
+    """The block in LangChain's standard form, by LangChain's own converters."""
+    if not isinstance(block, dict) or block.get("type") == "text":
         return {}
-    block: dict[str, Any] = given
     if block.get("type") in ("image_url", "input_image"):
-        # They know this form with an object and no further words; a bare address is usual too.
+        # The converters take this form with an object only; a bare address is usual, too.
         url = block.get("image_url")
-        return {
-            "type": block["type"],
-            "url": url.get("url") if isinstance(url, Mapping) else url,
-        }
+        if isinstance(url, Mapping):
+            url = url.get("url")
+        return {"type": block["type"], "url": url}
     try:
-        (made,) = HumanMessage([block]).content_blocks
-    except (
-        AttributeError,
-        KeyError,
-        TypeError,
-        ValueError,
-    ):  # they trust what they read
-        return block
-    inner = made.get("value") if made["type"] == "non_standard" else made
+        (standard,) = HumanMessage([block]).content_blocks
+    except (AttributeError, KeyError, TypeError, ValueError):
+        return block  # the converters trust what they read
+    if standard["type"] != "non_standard":
+        return {**standard}
+    inner = standard.get("value")
     return inner if isinstance(inner, dict) else block
 
 
-def _kept(block: Mapping[str, Any], store: ImageStore, place: str) -> StoredImage:
-    """An image of a message in the store, with its handle."""
-    given = block.get("base64") or block.get("url")
-    try:
-        if isinstance(given, str):
-            by_address = not block.get("base64") and not is_data_uri(given)
-            return store.add_quoted(
-                check_address(given.strip()) if by_address else given
-            )
-    except ValueError as error:
-        raise SvcRequestError(f"{place} is not sent: {error}") from None
+def _store_image(block: Mapping[str, Any], store: ImageStore, place: str) -> ChatImage:
+    """Put an image of a message into the store."""
+    source = block.get("base64") or block.get("url")
+    if isinstance(source, str):
+        try:
+            if not (block.get("base64") or is_data_uri(source)):
+                source = check_address(source.strip())
+            image = store.add_quoted(source)
+        except ValueError as error:
+            raise SvcRequestError(f"{place} is not sent: {error}") from None
+        text = image.description or _NOT_YET
+        in_text = {"type": DESCRIBED_IMAGE, "handle": image.handle, "text": text}
+        return ChatImage(image, place, in_text)
     raise SvcRequestError(
         f"{place} is not sent: its block of type {safe_repr(block['type'])} holds no image that "
         "can be passed on. Give it as {'type': 'image', 'base64': ...} or {'type': 'image', "

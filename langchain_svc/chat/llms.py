@@ -225,12 +225,12 @@ class SvcLLM(TextModel, BaseLLM):
         self,
         prompt: str,
         stop: list[str] | None,
-        given: Mapping[str, Any],
+        settings: Mapping[str, Any],
         *,
         stream: bool,
     ) -> _Prompt:
         """Prepares one prompt: everything that can go wrong before sending goes wrong here."""
-        call, _ = call_settings(self, stop, given)
+        call, _ = call_settings(self, stop, settings)
         new_parser: Callable[[], AnswerParser[list[Event]]] = CompletionParser
         if stream:
             new_parser = self._new_event_parser

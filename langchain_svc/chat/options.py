@@ -41,7 +41,7 @@ if TYPE_CHECKING:
     from .tools import ToolRequest
 
 
-def _check_model(value: Any) -> str:
+def _check_model(value: object) -> str:
     if (
         not isinstance(value, str)
         or not value
@@ -54,7 +54,7 @@ def _check_model(value: Any) -> str:
     return value
 
 
-def _check_stop(value: Any) -> list[str] | None:
+def _check_stop(value: object) -> list[str] | None:
     if value is None:
         return None
     if isinstance(value, str):  # other integrations take one text, and "" for none
@@ -77,13 +77,13 @@ def _check_on_cut(value: Any) -> str | None:
     )
 
 
-def _check_extra_body(value: Any) -> dict[str, Any]:
+def _check_extra_body(value: object) -> dict[str, Any]:
     if not isinstance(value, Mapping):
         raise ValueError("must be an object of fields to send, such as {'top_p': 0.9}")  # noqa: TRY004
-    taken = v1.CHAT_FIELDS & value.keys()
-    if taken:
+    reserved = v1.CHAT_FIELDS & value.keys()
+    if reserved:
         raise ValueError(
-            f"must not hold {sorted(taken)}: these are parameters of their own"
+            f"must not hold {sorted(reserved)}: these are parameters of their own"
         )
     try:
         json.dumps(value, allow_nan=False)
@@ -226,9 +226,9 @@ def call_settings(
     if not settings:
         return model, {}
     kind = type(model)
-    known = kind.overrides | more
-    if not settings.keys() <= known:
-        settings = _resolve_names(settings, known, f"A call of {kind.__name__}")
+    valid_names = kind.overrides | more
+    if not settings.keys() <= valid_names:
+        settings = _resolve_names(settings, valid_names, f"A call of {kind.__name__}")
     others = {}
     own = {}
     for name, value in settings.items():
@@ -248,15 +248,15 @@ def call_settings(
 
 
 def _resolve_names(
-    settings: Mapping[str, Any], known: frozenset[str], owner: str
+    settings: Mapping[str, Any], valid_names: frozenset[str], owner: str
 ) -> dict[str, Any]:
     try:
-        resolved = resolve_aliases(settings, known, owner)
+        resolved = resolve_aliases(settings, valid_names, owner)
     except ValueError as error:
         raise SvcRequestError(str(error)) from None
-    for name in resolved.keys() - known:
+    for name in resolved.keys() - valid_names:
         raise SvcRequestError(
-            f"{owner} does not take {name!r}; {suggest_name(name, known)}"
+            f"{owner} does not take {name!r}; {suggest_name(name, valid_names)}"
         )
     return resolved
 
@@ -282,9 +282,9 @@ def _checked(kind: type[OverridableModel], name: str, value: object) -> Any:
 def traced_options(
     kind: type[OverridableModel], settings: Mapping[str, Any]
 ) -> dict[str, Any]:
-    """What callbacks, which are told first, may be told of a call's unchecked parameters.
+    """The parameters of a call that callbacks may see, which run before they are checked.
 
     No header is among them, and no unknown name, which may be `api_key`.
     """
-    known = (kind.overrides | _CHAT_OPTIONS | ALIASES.keys()) - {"extra_headers"}
-    return {name: value for name, value in settings.items() if name in known}
+    valid_names = (kind.overrides | _CHAT_OPTIONS | ALIASES.keys()) - {"extra_headers"}
+    return {name: value for name, value in settings.items() if name in valid_names}

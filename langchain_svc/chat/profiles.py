@@ -48,8 +48,8 @@ def text_profile(
         profile["max_input_tokens"] = window
     if max_output_tokens is not None:
         profile["max_output_tokens"] = max_output_tokens
-    made: ModelProfile = profile
-    return made
+    result: ModelProfile = profile
+    return result
 
 
 def documented_profile(model: str) -> ModelProfile | None:
@@ -73,16 +73,16 @@ def listed_models(body: bytes) -> list[ListedModel]:
     return [ListedModel(**vars(record)) for record in v1.read_models(body)]
 
 
-def find_listed(models: list[ListedModel], wanted: str) -> ListedModel:
+def find_listed(models: list[ListedModel], model_id: str) -> ListedModel:
     """The model of that id.
 
     Raises:
         SvcRequestError: It is not listed.
     """
-    for known in models:
-        if known.id == wanted:
-            return known
+    for model in models:
+        if model.id == model_id:
+            return model
     raise SvcRequestError(
-        f"The service lists no model {wanted!r}; "
-        + suggest_name(wanted, [known.id for known in models])
+        f"The service lists no model {model_id!r}; "
+        + suggest_name(model_id, [model.id for model in models])
     )
