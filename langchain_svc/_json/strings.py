@@ -43,7 +43,6 @@ _BARE_KEY_AT_END = re.compile(r",\s{0,40}([^\W\d][\w$-]{0,60})\s{0,20}:\s{0,20}$
 _KEY_TEXT = re.compile(r"\s*[^:{}\[\],\"]{1,80}(?=:)")
 _CUT_KEY = re.compile(r"\"(?:[^\"\\\n]|\\[^\n]){0,200}\\?\Z")
 _UNOPENED_ITEM = re.compile(r"\s{0,5}[^\"\s,\]][^\"\n,\]]{0,80}\"?")
-_CLOSING_LINES = re.compile(r"\s*\n(?=\s*[}\]])[\s}\]]*\Z")
 _INCHES = re.compile(r"(?:^|[\s(x×])\d+(?:[.,/]\d+)?$")
 
 
@@ -233,13 +232,22 @@ class StringScan:
         tail = self._text[start:quote]
         stripped = tail.rstrip()
         if stripped.endswith(","):
-            comma = len(stripped) - 1
             if self._braces < 0:
                 # The string took in closing brackets of the JSON; it ended before their lines.
-                lines = _CLOSING_LINES.search(stripped, 0, comma)
-                if lines:
-                    return start + lines.start()
-            return start + comma
+                return start + _before_closing_lines(stripped)
+            return start + len(stripped) - 1
         if "\n" in tail[len(stripped) :]:
             return start + len(stripped)
         return None
+
+
+def _before_closing_lines(text: str) -> int:
+    """Where the lines of closing brackets before a last comma begin; without any, at the comma."""
+    comma = len(text) - 1
+    begin = comma
+    while begin and (text[begin - 1].isspace() or text[begin - 1] in "}]"):
+        begin -= 1
+    line = text.find("\n", begin, comma)
+    if line < 0 or not text[line:comma].strip():
+        return comma
+    return begin + len(text[begin:line].rstrip())
