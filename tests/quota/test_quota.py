@@ -391,6 +391,7 @@ async def test_the_rate_limiter_waits_on_an_event_loop():
     assert 0.5 < time.monotonic() - began < 10
 
 
+@pytest.mark.slow
 def test_interactive_calls_pass_bulk_ones(sandbox):
     quota, order = quota_of(Limit("requests", 2, 0.5)), []
     model = svc.ChatSvc(quota=quota, **sandbox.v1)

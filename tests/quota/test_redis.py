@@ -313,7 +313,7 @@ class NoRedis(socketserver.BaseRequestHandler):
 def no_redis(reply):
     with socketserver.ThreadingTCPServer(("127.0.0.1", 0), NoRedis) as server:
         server.reply, server.daemon_threads, server.block_on_close = reply, True, False
-        threading.Thread(target=server.serve_forever, args=(0.02,), daemon=True).start()
+        threading.Thread(target=server.serve_forever, args=(0.002,), daemon=True).start()
         try:
             yield f"redis://127.0.0.1:{server.server_address[1]}/0"
         finally:

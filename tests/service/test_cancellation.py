@@ -96,7 +96,8 @@ def _quiet(model):
         model.invoke("hi")
 
 
-BOUNDS = [(place, way) for place in STUCK for way in ("deadline", "deadline on a loop")]
+BOUNDS = [pytest.param(place, "deadline", marks=pytest.mark.slow) for place in STUCK]
+BOUNDS += [(place, "deadline on a loop") for place in STUCK]
 BOUNDS += [(place, "timeout") for place in STUCK if place not in {"pause", "outage", "pool"}]
 
 
@@ -234,6 +235,7 @@ def run_until_step(box, scene, step, *, warm):
     return reached
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("warm", [True, False])
 @pytest.mark.parametrize("scene", SCENES)
 def test_a_cancellation_at_any_step_leaves_nothing(scene, warm):
