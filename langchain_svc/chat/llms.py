@@ -163,7 +163,7 @@ class SvcLLM(TextModel, BaseLLM):
         run_manager: CallbackManagerForLLMRun | None = None,
         **kwargs: Any,
     ) -> LLMResult:
-        def ask(prompt: str) -> Any:
+        def ask(prompt: str) -> Generation:
             if self.streaming:
                 return _sum([*self._stream(prompt, stop, run_manager, **kwargs)])
             return self._answer(self._begin(prompt, stop, kwargs, stream=False))
@@ -177,7 +177,7 @@ class SvcLLM(TextModel, BaseLLM):
         run_manager: AsyncCallbackManagerForLLMRun | None = None,
         **kwargs: Any,
     ) -> LLMResult:
-        async def ask(prompt: str) -> Any:
+        async def ask(prompt: str) -> Generation:
             if self.streaming:
                 return _sum(
                     [

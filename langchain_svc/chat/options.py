@@ -68,9 +68,9 @@ def _check_stop(value: object) -> list[str] | None:
     return list(value)
 
 
-def _check_on_cut(value: Any) -> str | None:
+def _check_on_cut(value: object) -> str | None:
     if value is None or value in ON_CUT:
-        return value  # type: ignore[no-any-return]  # as just checked
+        return value
     raise ValueError(
         "must be None (a call or an object goes on, text is marked), 'continue' (text goes on, "
         f"too), 'mark' or 'error', not {safe_repr(value)}"

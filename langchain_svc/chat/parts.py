@@ -27,7 +27,7 @@ class ContentPart(NamedTuple):
     call: ToolCallChunk | None = None
     failed: tuple[str, str] | None = None  # the id of a call that must not run, and why
     checked: str | None = None  # the answer to use instead of the content
-    parsed: Any = None  # what was made of it
+    parsed: object = None  # what was made of it
     all_was_reasoning: bool = (
         False  # the content so far, though it looked like an answer
     )

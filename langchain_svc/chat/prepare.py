@@ -84,13 +84,15 @@ def _reader_of(
     from .structured import JsonReader  # noqa: PLC0415  # the same
     from .tools import ToolRequest  # noqa: PLC0415  # the same
 
-    model, offer, form = options.model, options.offer, options.response_format
-    answer = None if form is None else JsonReader(form, streaming=stream)
-    if offer is None and answer is not None:
-        return answer
+    model = options.model
+    json_reader = None
+    if options.response_format is not None:
+        json_reader = JsonReader(options.response_format, streaming=stream)
+    if options.offer is None and json_reader is not None:
+        return json_reader
     return CallsReader(
-        offer or ToolRequest([]),
-        answer,
+        options.offer or ToolRequest([]),
+        json_reader,
         tool_format=FORMATS[model.tool_format],
         thinks=not answers_at_once(messages, model.model),
         stream_arguments=stream and model.stream_tool_args,
@@ -122,18 +124,19 @@ def _preamble(
     options: CallOptions, tool_format: ToolFormat, nonce: str, *, calls_before: bool
 ) -> str:
     """The instructions for tools and JSON, which stand before the conversation."""
-    offered, form = options.offer, options.response_format
-    parts = [offered.preamble(tool_format, nonce)] if offered is not None else []
+    parts: list[str] = []
+    among_tools = options.offer is not None
+    if options.offer is not None:
+        parts.append(options.offer.preamble(tool_format, nonce))
     if calls_before:
         parts.append(no_tools_block(nonce))
-    if form is not None:
-        parts.append(form.preamble(among_tools=offered is not None))
+    if options.response_format is not None:
+        parts.append(options.response_format.preamble(among_tools=among_tools))
     return "\n\n".join(parts)
 
 
-_SURE_FACTOR = (
-    1.5  # an estimate may be off by half; only a prompt beyond that surely does not fit
-)
+# An estimate may be off by half: only a prompt beyond that surely does not fit.
+_SURE_FACTOR = 1.5
 
 
 def _refuse_too_long(model: ChatModel, prompt: list[str]) -> None:
