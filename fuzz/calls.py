@@ -48,15 +48,15 @@ CALL_PIECES = (
     *sorted({"<tool_call>", *READERS, *NOISE, *ENDINGS}),
     *("<think>", "</think>", "[THINK]", "[/THINK]", "<|channel>thought", "<channel|>", "<analysis>"),
 )  # fmt: skip
-Found = tuple[str, str, list[Call | BadCall]]
+Answer = tuple[str, str, list[Call | BadCall]]
 
 
-def whole(text: str) -> Found:
+def whole(text: str) -> Answer:
     """What the parser makes of a whole answer."""
     return streamed([text])
 
 
-def streamed(parts: Iterable[str]) -> Found:
+def streamed(parts: Iterable[str]) -> Answer:
     """What the parser makes of an answer in pieces."""
     parser = StreamParser(TOOLS)
     pieces = [piece for part in parts for piece in parser.parse_chunk(part)] + [
@@ -75,19 +75,19 @@ def any_text(data: bytes) -> None:
     draw = Draw(data)
     how = draw.byte()
     text = draw.text(CALL_PIECES)
-    wanted = whole(text)
-    for call in wanted[2]:
+    expected = whole(text)
+    for call in expected[2]:
         if isinstance(call, Call):
-            known = _BY_NAME.get(call.name)
-            wrong = problems(call.arguments, known.parameters) if known else []
+            tool = _BY_NAME.get(call.name)
+            wrong = problems(call.arguments, tool.parameters) if tool else []
             assert bool(wrong) == bool(call.problems)
             json.dumps(call.arguments, allow_nan=False)
         else:
             assert call.reason
             assert call.source in text
-    assert streamed([text]) == wanted
-    assert streamed(cut(text, 1)) == wanted
-    assert streamed(["", *cut(text, how + 2), ""]) == wanted
+    assert streamed([text]) == expected
+    assert streamed(cut(text, 1)) == expected
+    assert streamed(["", *cut(text, how + 2), ""]) == expected
 
 
 def rendered(data: bytes) -> None:
@@ -108,10 +108,10 @@ def rendered(data: bytes) -> None:
         else:
             calls.append(("now", {}))
     text = calls_text("Let me do that.", [PastCall(*call) for call in calls], form)
-    wanted = ("Let me do that.", "", [Call(*call) for call in calls])
-    assert whole(text) == wanted
-    assert streamed(cut(text, 1)) == wanted
-    assert streamed(cut(text, how + 2)) == wanted
+    expected = ("Let me do that.", "", [Call(*call) for call in calls])
+    assert whole(text) == expected
+    assert streamed(cut(text, 1)) == expected
+    assert streamed(cut(text, how + 2)) == expected
 
 
 _PROSE = (
@@ -146,7 +146,7 @@ def planted(data: bytes) -> None:
         text += words + wrapper[0] + call + wrapper[1]
         prose += words
         calls.append(Call("write_file", arguments))
-    content, thoughts, found = whole(text)
-    assert (thoughts, found) == ("", calls)
+    content, thoughts, read_calls = whole(text)
+    assert (thoughts, read_calls) == ("", calls)
     assert content.split() == prose.split()
-    assert streamed(cut(text, how + 2)) == (content, thoughts, found)
+    assert streamed(cut(text, how + 2)) == (content, thoughts, read_calls)

@@ -177,9 +177,11 @@ _MOST_WORDS = 3  # beside the name
 
 def _stands_alone(text: str, name: re.Match[str]) -> bool:
     """Whether at most three other words stand between the borders around a name."""
-    before = _BORDER.split(text[max(0, name.start() - _NEAR) : name.start()])[-1]
-    after = _BORDER.split(text[name.end() : name.end() + _NEAR], maxsplit=1)[0]
-    return len(_LETTERS.findall(before)) + len(_LETTERS.findall(after)) <= _MOST_WORDS
+    begin, end = name.span()
+    before = _BORDER.split(text[max(0, begin - _NEAR) : begin])[-1]
+    after = _BORDER.split(text[end : end + _NEAR], maxsplit=1)[0]
+    words = _LETTERS.findall(before) + _LETTERS.findall(after)
+    return len(words) <= _MOST_WORDS
 
 
 def _last_key(text: str, tool: Tool) -> int:
