@@ -20,6 +20,11 @@ def test_the_layers_of_the_map_are_what_the_imports_say():
     subprocess.run([sys.executable, ROOT / "docs" / "layers.py", "--check"], check=True)
 
 
+@pytest.mark.skipif(sys.version_info < (3, 11), reason="older frames have no qualified names")
+def test_the_paths_of_the_map_are_what_a_trace_says():
+    subprocess.run([sys.executable, ROOT / "docs" / "paths.py", "--check"], check=True)
+
+
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
 def test_every_file_that_the_map_names_is_there(page):
     named = set(re.findall(r"`((?:[\w.]+/)*[\w.]+(?:/|\.py))`", page.read_text("utf-8")))
