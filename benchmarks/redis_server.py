@@ -7,8 +7,7 @@ import signal
 import socket
 import subprocess
 import time
-
-from typing_extensions import Self
+from typing import Self
 
 COMMAND = shutil.which("redis-server") or shutil.which("valkey-server")
 

@@ -1,6 +1,6 @@
 """A made-up patient in FHIR: an agent asks for guidance, and a clinician reads it."""
 
-from datetime import datetime, timezone
+from datetime import UTC, datetime
 from typing import Any
 
 from _service import clinic, service
@@ -9,7 +9,7 @@ from langchain.agents import create_agent
 from langchain_svc import ChatSvc, ClinicalResult, PatientContext, SvcMedicalToolkit
 
 NOBODY = {"reference": "Patient/nobody"}
-NOW = datetime.now(timezone.utc).isoformat()
+NOW = datetime.now(UTC).isoformat()
 
 
 def reading(code: str, value: float, unit: str) -> dict[str, Any]:

@@ -19,7 +19,7 @@ import os
 import re
 import signal
 import socket
-from datetime import datetime, timezone
+from datetime import UTC, datetime
 from pathlib import Path
 from urllib.parse import urlsplit
 
@@ -226,7 +226,7 @@ def recorded_service(request, replaying, clean_environment, monkeypatch):
             stack.enter_context(set_config_context({"max_concurrency": 1}))
             if SERVICE.recorded and not settings:
                 env = SERVICE.env
-                ReadableYaml.recorded_from = f"service on {datetime.now(timezone.utc):%Y-%m-%d}"
+                ReadableYaml.recorded_from = f"service on {datetime.now(UTC):%Y-%m-%d}"
             else:
                 env = stack.enter_context(Sandbox(clock=lambda: SANDBOX_CLOCK, **settings)).env
                 ReadableYaml.recorded_from = f"sandbox {__version__}"

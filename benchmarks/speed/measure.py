@@ -21,7 +21,7 @@ from .contestants import BEFORE, OURS
 from .rows import Row
 
 if TYPE_CHECKING:
-    from typing_extensions import Self
+    from typing import Self
 
 _ROOT = Path(__file__).parents[2]
 _SCALE = {"us": 1e6, "ms": 1e3, "KB": 1e-3}

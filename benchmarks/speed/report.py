@@ -38,7 +38,7 @@ def machine() -> str:
     )
     model = named.partition("\n")[0].strip("\t: ") or platform.machine()
     versions = ", ".join(f"{name} {version(name)}" for name in _LIBRARIES)
-    today = dt.datetime.now(dt.timezone.utc).date()
+    today = dt.datetime.now(dt.UTC).date()
     return (
         f"Measured on {today}: {model}, {os.cpu_count()} cores, {platform.system()}, "
         f"Python {platform.python_version()}, {versions}."

@@ -12,11 +12,10 @@ import time
 from collections import deque
 from collections.abc import AsyncIterator, Generator, Iterator
 from contextlib import contextmanager, suppress
-from typing import Any, Generic, TypeVar
+from typing import Any, Generic, Self, TypeVar
 
 import anyio
 import httpcore
-from typing_extensions import Self
 
 from .base import Origin
 from .deadline import FOREVER, TIMEOUTS, Timeouts

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, Self
 
 from pydantic import SecretStr
-from typing_extensions import Self
 
 from ..errors import SvcRequestError
 from .fields import SettingsFields

@@ -11,7 +11,7 @@ import math
 import os
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from inspect import Parameter, Signature
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar, TypeAlias
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Self, TypeAlias
 
 from langchain_core.utils import from_env
 from pydantic import (
@@ -25,7 +25,6 @@ from pydantic import (
     field_validator,
     model_validator,
 )
-from typing_extensions import Self
 
 from .._base.lazy import forks_wait_for_imports
 from .._base.safe_errors import safe_repr

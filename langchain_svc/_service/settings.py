@@ -9,10 +9,8 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import AsyncGenerator, Callable, Generator, Mapping
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, Self, TypeVar
 from urllib.parse import urlsplit
-
-from typing_extensions import Self
 
 from .._base.safe_errors import safe_constructor
 from .._version import __version__

@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Iterable, Mapping
-from datetime import datetime, timezone
+from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
 from typing import Any
 
@@ -58,7 +58,7 @@ def _moment(text: str) -> float:
         except (ValueError, TypeError, IndexError, OverflowError):
             continue
         if moment.tzinfo is None:  # both forms mean UTC where they name no zone
-            moment = moment.replace(tzinfo=timezone.utc)
+            moment = moment.replace(tzinfo=UTC)
         return moment.timestamp()
     return -math.inf
 
@@ -113,6 +113,6 @@ def rate_limit_of(
 
 def _iso_utc(timestamp: float) -> str | None:
     try:
-        return datetime.fromtimestamp(round(timestamp), timezone.utc).isoformat()
+        return datetime.fromtimestamp(round(timestamp), UTC).isoformat()
     except (ValueError, OverflowError, OSError):
         return None

@@ -9,12 +9,11 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Self
 from uuid import UUID
 
 from langchain_core.messages import AIMessage, BaseMessage
 from pydantic_core import to_jsonable_python
-from typing_extensions import Self
 
 from .._wire import is_cut
 from ..errors import SvcError, SvcOutputError

@@ -14,7 +14,7 @@ from collections.abc import (
 from functools import partial
 from inspect import signature
 from operator import attrgetter
-from typing import TYPE_CHECKING, Any, Literal, TypeVar, overload
+from typing import TYPE_CHECKING, Any, Literal, Self, TypeVar, overload
 
 from langchain_core.callbacks import (
     AsyncCallbackManagerForLLMRun,
@@ -29,7 +29,6 @@ from langchain_core.messages import AIMessage, BaseMessage
 from langchain_core.outputs import ChatGenerationChunk, ChatResult
 from langchain_core.runnables import Runnable
 from pydantic import ConfigDict, Field, model_validator
-from typing_extensions import Self
 
 from .._base.threads import LONG, off_loop
 from .._calls import ToolFormat

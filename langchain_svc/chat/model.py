@@ -6,11 +6,10 @@ from collections.abc import AsyncGenerator, Awaitable, Callable, Generator
 from contextlib import aclosing, closing
 from functools import partial
 from operator import attrgetter
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Self
 
 from langchain_core.language_models import LangSmithParams
 from pydantic import model_validator
-from typing_extensions import Self
 
 from .._base.threads import off_loop
 from .._base.tokens import count_tokens, encoding

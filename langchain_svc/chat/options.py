@@ -31,8 +31,9 @@ from ..config import check_headers
 from ..errors import SvcRequestError
 
 if TYPE_CHECKING:
+    from typing import Self
+
     from langchain_core.language_models import ModelProfile
-    from typing_extensions import Self
 
     from .._calls import ToolFormat
     from .._service import Secret

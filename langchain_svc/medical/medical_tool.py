@@ -6,11 +6,10 @@ import hmac
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any, ClassVar, Literal
+from typing import Any, ClassVar, Literal, Self
 
 from langchain_core.runnables import RunnableConfig
 from pydantic import Field, PrivateAttr, model_validator
-from typing_extensions import Self
 
 from .._service import Secret, ServiceSettings, WholeParser, reveal_secret, url_of
 from .._wire import UnreadableError, dump_json

@@ -21,6 +21,7 @@ from typing import (
     Any,
     ClassVar,
     Literal,
+    Self,
     TypeAlias,
     TypeGuard,
 )
@@ -37,7 +38,6 @@ from pydantic import (
 from pydantic.alias_generators import to_camel
 from pydantic_core import CoreSchema
 from pydantic_core.core_schema import no_info_plain_validator_function
-from typing_extensions import Self
 
 from .._base.safe_errors import safe_constructor, safe_repr
 from ..errors import SvcRequestError

@@ -15,14 +15,13 @@ from contextlib import suppress
 from contextvars import ContextVar, Token
 from dataclasses import dataclass, replace
 from itertools import chain
-from typing import Any, Generic, TypeVar
+from typing import Any, Generic, Self, TypeVar
 from uuid import UUID
 
 from langchain_core.callbacks import BaseCallbackHandler
 from langchain_core.messages import AIMessage, BaseMessage, HumanMessage
 from langchain_core.outputs import LLMResult
 from langchain_core.tracers.context import register_configure_hook
-from typing_extensions import Self
 
 from .._base.threads import new_lock
 from .._base.tokens import TOKENS_A_TURN, count_tokens

@@ -10,12 +10,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Self
 from urllib.parse import urlsplit
 from uuid import UUID
 
 from langchain_core.messages import AIMessage, BaseMessage, ToolMessage
-from typing_extensions import Self
 
 from .._version import __version__
 from .callbacks import LEFT_EARLY, RunHandler, is_from_cache, requested_model

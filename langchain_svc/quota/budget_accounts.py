@@ -14,7 +14,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
-from datetime import datetime, timezone
+from datetime import UTC, datetime
 from typing import NamedTuple, Protocol
 
 from .._base.threads import new_lock
@@ -86,7 +86,7 @@ def passes(bounds: Bounds, standing: Standing, most: Amounts) -> bool:
 
 def period_at(period: str | None, now: float) -> int:
     """The number of the hour, day or month (UTC) at a moment; 0 without a period."""
-    moment = datetime.fromtimestamp(now, timezone.utc)
+    moment = datetime.fromtimestamp(now, UTC)
     if period == "hour":
         return int(now // 3600)
     if period == "day":

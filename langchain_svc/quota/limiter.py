@@ -8,11 +8,9 @@ from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal, NamedTuple, Self
 from uuid import uuid4
 from weakref import WeakValueDictionary
-
-from typing_extensions import Self
 
 from .._base.safe_errors import safe_repr
 from .._base.threads import new_lock

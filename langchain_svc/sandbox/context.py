@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from datetime import datetime, timezone
+from datetime import UTC, datetime
 
 from langchain_svc.sandbox import answers
 from langchain_svc.sandbox.answers import ChatAnswer
@@ -53,7 +53,7 @@ class RequestContext:
     @property
     def timestamp(self) -> str:
         """The time as ISO 8601 in UTC, to the millisecond."""
-        moment = datetime.fromtimestamp(self.now, tz=timezone.utc)
+        moment = datetime.fromtimestamp(self.now, tz=UTC)
         return moment.isoformat(timespec="milliseconds").replace("+00:00", "Z")
 
     async def answer_chat(

@@ -6,9 +6,7 @@ import asyncio
 import time
 from collections import deque
 from collections.abc import Callable, Iterable
-from typing import Literal, TypedDict
-
-from typing_extensions import Self
+from typing import Literal, Self, TypedDict
 
 from langchain_svc.sandbox.app import App
 from langchain_svc.sandbox.context import Settings

@@ -289,7 +289,7 @@ class HttpConnection(asyncio.Protocol):
         else:
             try:
                 await asyncio.wait_for(self._gone.wait(), seconds)
-            except asyncio.TimeoutError:
+            except TimeoutError:
                 return False
         return self._gone.is_set()
 

@@ -13,9 +13,9 @@ from abc import abstractmethod
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from datetime import datetime, timezone
+from datetime import UTC, datetime
 from functools import partial
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal, Self
 from urllib.parse import urlsplit
 
 from langchain_core.callbacks import (
@@ -26,7 +26,6 @@ from langchain_core.runnables import RunnableConfig
 from langchain_core.tools import BaseTool, BaseToolkit, ToolException
 from langchain_core.tools.base import ArgsSchema
 from pydantic import BeforeValidator, PrivateAttr, ValidationError, model_validator
-from typing_extensions import Self
 
 from .._base.safe_errors import safe_repr
 from .._base.threads import LONG, off_loop
@@ -384,7 +383,7 @@ def explain(schema: object, error: ValidationError) -> str:
 
 def utc_now(exchange: Exchange[Any]) -> str:
     """The time in UTC, in the form of ISO 8601."""
-    return datetime.fromtimestamp(exchange.wall(), timezone.utc).isoformat(
+    return datetime.fromtimestamp(exchange.wall(), UTC).isoformat(
         timespec="milliseconds"
     )
 

@@ -16,9 +16,7 @@ import threading
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from typing import Any
-
-from typing_extensions import Self
+from typing import Any, Self
 
 from langchain_svc import ChatSvc
 

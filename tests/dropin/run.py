@@ -18,7 +18,7 @@ import sys
 import time
 import traceback
 from collections import defaultdict
-from datetime import datetime, timezone
+from datetime import UTC, datetime
 from importlib.metadata import version
 from pathlib import Path
 
@@ -150,7 +150,7 @@ def table(known: dict[str, Program], results: dict[str, dict[str, str]]) -> None
         rows.append(f"| {name} | {said} | {found} |")
     head = (HERE / "table.md").read_text(encoding="utf-8")
     facts = {
-        "date": f"{datetime.now(timezone.utc):%Y-%m-%d}",
+        "date": f"{datetime.now(UTC):%Y-%m-%d}",
         "python": platform.python_version(),
         "usual": ", ".join(f"{name} {version(name)}" for name in USUAL),
         "count": str(len(known)),

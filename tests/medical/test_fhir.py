@@ -6,7 +6,7 @@ import copy
 import pickle
 import re
 import sys
-from datetime import date, datetime, timedelta, timezone
+from datetime import UTC, date, datetime, timedelta
 from decimal import Decimal
 
 import pytest
@@ -101,7 +101,7 @@ def test_a_whole_bundle_becomes_a_record_in_which_nothing_identifies():
         ("2000-02-29", date(2001, 2, 28), 1.0),
         ("2025-06-14", TODAY, 0.0),
         ("2025-05-19", TODAY, 0.07),
-        ("1963-06-16", datetime(2025, 6, 15, 21, tzinfo=timezone.utc), 61),
+        ("1963-06-16", datetime(2025, 6, 15, 21, tzinfo=UTC), 61),
     ],
 )
 def test_ages(born, today, age):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from datetime import date, datetime, timedelta, timezone
+from datetime import UTC, date, datetime, timedelta
 
 import pytest
 from fhir_records import (
@@ -480,7 +480,7 @@ def test_a_consent_that_denies_nothing_of_this_patient_stops_nothing(consent):
 
 # -- the time of the record -------------------------------------------------------------------------
 
-NOW = datetime(2025, 6, 15, 8, tzinfo=timezone.utc)
+NOW = datetime(2025, 6, 15, 8, tzinfo=UTC)
 
 
 def read(*resources, **options):
@@ -498,7 +498,7 @@ def test_a_troponin_of_47_hours_is_not_of_the_last_24(hours, there):
 
 @pytest.mark.parametrize(("hours", "there"), [(1, True), (7, False)])
 def test_a_window_of_six_hours_is_one_of_hours_across_midnight(hours, there):
-    just_after_midnight = datetime(2025, 6, 15, 0, 30, tzinfo=timezone.utc)
+    just_after_midnight = datetime(2025, 6, 15, 0, 30, tzinfo=UTC)
     at = (just_after_midnight - timedelta(hours=hours)).isoformat()
     width = {"troponin": timedelta(hours=6)}
     resource = observation("10839-9", quantity(0.04, "ng/mL"), at=at)
@@ -637,5 +637,5 @@ def test_a_rule_of_the_house_that_fails_says_nothing_of_the_patient():
 
 
 def test_the_day_that_is_named_may_be_a_moment_of_it():
-    assert read(today=datetime(2025, 6, 15, 21, tzinfo=timezone.utc)).age == 61
+    assert read(today=datetime(2025, 6, 15, 21, tzinfo=UTC)).age == 61
     assert read(today=date(2025, 6, 16)).age == 62

@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import re
 from dataclasses import asdict, dataclass
-from datetime import datetime, timedelta, timezone
+from datetime import UTC, datetime, timedelta, timezone
 from decimal import Decimal
 from typing import Any
 
@@ -436,7 +436,7 @@ class Made:
 @st.composite
 def moments(draw):
     """A time as FHIR writes it, and the moment that it stands for."""
-    at = datetime(2025, 6, 17, tzinfo=timezone.utc) - timedelta(
+    at = datetime(2025, 6, 17, tzinfo=UTC) - timedelta(
         minutes=draw(st.integers(0, 60 * 24 * 5) | st.integers(0, 60 * 24 * 400))
     )
     form = draw(st.sampled_from(["utc", "zone", "zone", "day", "month", "none"]))

@@ -9,7 +9,7 @@ import json
 import logging
 import pickle
 import re
-from datetime import datetime, timedelta, timezone
+from datetime import UTC, datetime, timedelta
 
 import fhir_records as fhir
 import pytest
@@ -197,8 +197,8 @@ def test_the_artifact_says_where_it_comes_from(box, kind):
     assert isinstance(made, svc.ClinicalResult)
     assert made.endpoint == " ".join(SENT[kind][:2])
     moment = datetime.fromisoformat(made.time)
-    assert moment.tzinfo == timezone.utc
-    assert abs(datetime.now(timezone.utc) - moment) < timedelta(minutes=1)
+    assert moment.tzinfo == UTC
+    assert abs(datetime.now(UTC) - moment) < timedelta(minutes=1)
     assert made.request_id.startswith("req_")
     assert made.notice == NOTICE
     under = f"{made.of_record}\n{NOTICE}" if made.of_record else NOTICE

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from datetime import datetime, timezone
+from datetime import UTC, datetime
 
 import pytest
 from hypothesis import given, settings
@@ -21,7 +21,7 @@ class Clock:
         self.now = 0.0
 
     def at(self, text):
-        self.now = datetime.fromisoformat(text).replace(tzinfo=timezone.utc).timestamp()
+        self.now = datetime.fromisoformat(text).replace(tzinfo=UTC).timestamp()
 
 
 class RedisClock(Clock):

@@ -240,7 +240,7 @@ def for_another_host(authority, context):
 
 
 def of_yesterday(authority, context):
-    past = dt.datetime.now(dt.timezone.utc) - dt.timedelta(days=1)
+    past = dt.datetime.now(dt.UTC) - dt.timedelta(days=1)
     authority.issue_cert("127.0.0.1", not_after=past).configure_cert(context)
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from datetime import datetime, timezone
+from datetime import UTC, datetime
 from email.utils import format_datetime
 
 import pytest
@@ -14,7 +14,7 @@ from langchain_svc._wire.limits import read_rate_limit, read_wait
 NOW = 1_790_000_000.0  # 2026-09-21T14:13:20Z
 
 
-HTTP_DATE = format_datetime(datetime.fromtimestamp(NOW + 30, timezone.utc), usegmt=True)
+HTTP_DATE = format_datetime(datetime.fromtimestamp(NOW + 30, UTC), usegmt=True)
 
 
 @pytest.mark.parametrize(

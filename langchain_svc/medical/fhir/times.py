@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
-from datetime import date, datetime, time, timedelta, timezone
+from datetime import UTC, date, datetime, time, timedelta
 from typing import TYPE_CHECKING, TypeAlias
 
 if TYPE_CHECKING:
@@ -38,7 +38,7 @@ class Clock:
         return timedelta(days=days_before(at, self.today))
 
 
-OLDEST = datetime.min.replace(tzinfo=timezone.utc)
+OLDEST = datetime.min.replace(tzinfo=UTC)
 _LEAP_SECOND = re.compile(r"(\d{4}-\d\d-\d\dT\d\d:\d\d:)60")
 
 
@@ -52,10 +52,10 @@ def without_leap_second(text: str) -> str:
 def to_datetime(moment: FhirTime) -> datetime:
     """A FHIR date or time as a moment; a date without a time as its beginning in UTC."""
     if not isinstance(moment, datetime):
-        return datetime.combine(day(moment), time.min, timezone.utc)
+        return datetime.combine(day(moment), time.min, UTC)
     if moment.tzinfo:
         return moment
-    return moment.replace(tzinfo=timezone.utc)
+    return moment.replace(tzinfo=UTC)
 
 
 def rough_day(text: object) -> datetime | None:
