@@ -11,7 +11,7 @@ import math
 from collections.abc import AsyncIterator, Iterable, Iterator, Mapping
 from functools import cached_property
 from operator import itemgetter
-from typing import Any, TypeGuard, TypeVar, get_origin
+from typing import Any, TypeGuard, TypeVar
 
 from langchain_core.language_models import BaseChatModel, LanguageModelInput
 from langchain_core.messages import (
@@ -142,9 +142,7 @@ def _path(location: Iterable[object]) -> str:
 
 
 def _is_subclass(schema: object, base: type[_Class]) -> TypeGuard[type[_Class]]:
-    if not isinstance(schema, type) or get_origin(schema):
-        return False  # on Python 3.10 list[int] is an instance of type, too
-    return issubclass(schema, base)
+    return isinstance(schema, type) and issubclass(schema, base)
 
 
 def _schema_of(kind: Any) -> dict[str, Any]:

@@ -1,7 +1,7 @@
 """The UCUM units that measurements of patients need, each as a product of base units.
 
-No library does it on all Python versions that we support: ucumvert 0.2 (for 3.10) misreads mm[Hg],
-and 0.3 fails to load with the pint that 3.12 and later get; both take seconds to import.
+No library does it safely: ucumvert 0.3 with pint 0.25 equates mg{FEU}/L with mg{DDU}/L, which
+differ by a factor of two, and takes two seconds to import.
 Parentheses and logarithmic units are not read; a unit that is not read is an error, not a guess.
 Equivalents are not moles, and notes in braces are kept: a conversion must look at both.
 
