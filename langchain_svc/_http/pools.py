@@ -14,7 +14,6 @@ from collections.abc import AsyncIterator, Generator, Iterator
 from contextlib import contextmanager, suppress
 from typing import Any, Generic, Self, TypeVar
 
-import anyio
 import httpcore
 
 from .base import Origin
@@ -218,9 +217,9 @@ class AsyncPool(_IdleConnections[AsyncConnection]):
         if not self._places.locked():
             await self._places.acquire()
             return
-        # Not asyncio.wait_for, which swallows some cancellations before Python 3.12.
+        # Not asyncio.wait_for, which swallows some cancellations on Python 3.11.
         try:
-            with anyio.fail_after(seconds):
+            async with asyncio.timeout(seconds):
                 await self._places.acquire()
         except TimeoutError:
             raise httpcore.PoolTimeout from None

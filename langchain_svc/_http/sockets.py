@@ -12,7 +12,6 @@ from functools import partial
 from ipaddress import ip_address
 from typing import Any
 
-import anyio
 from aiohappyeyeballs import start_connection
 
 from .._base.threads import LOOK_UPS
@@ -174,7 +173,7 @@ class AsyncConnection(BaseConnection, asyncio.Protocol):
     async def open(cls, origin: Origin, timeouts: Timeouts) -> AsyncConnection:
         """A connection that is ready for requests."""
         self = cls(origin)
-        with anyio.fail_after(timeouts.remaining()):
+        async with asyncio.timeout(timeouts.remaining()):
             self._socket = await _connected_on_loop(origin.host, origin.port)
             try:
                 await self._loop.create_connection(lambda: self, sock=self._socket)
