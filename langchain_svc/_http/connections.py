@@ -25,13 +25,13 @@ from typing import TypeVar
 from urllib.parse import urlsplit
 from urllib.request import getproxies, proxy_bypass
 
-import httpx
 from pydantic import SecretStr
 
 from .._base.threads import new_lock
 from ..config import check_proxy, is_loopback
 from ..errors import SvcRequestError
 from .base import Origin
+from .library import httpx
 from .pools import AsyncPool, Pool
 
 # The pools that a forked child inherited. Collecting them would close sockets that the parent still

@@ -14,11 +14,10 @@ from collections.abc import AsyncIterator, Generator, Iterator
 from contextlib import contextmanager, suppress
 from typing import Any, Generic, Self, TypeVar
 
-import httpcore
-
 from .base import Origin
 from .deadline import FOREVER, TIMEOUTS, Timeouts
 from .http1 import BadAnswerError
+from .library import httpcore
 from .sockets import AsyncConnection, Connection
 
 _MOST_IDLE = 256

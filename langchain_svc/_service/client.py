@@ -12,12 +12,10 @@ import time
 from collections.abc import AsyncGenerator, AsyncIterator, Generator, Iterator
 from contextlib import suppress
 from functools import lru_cache
-from typing import TypeVar
-
-import httpx
+from typing import TYPE_CHECKING, TypeVar, cast
 
 from .._base.threads import LONG, off_loop
-from .._http import FOREVER, TIMEOUTS, Connections
+from .._http import FOREVER, TIMEOUTS, Connections, failures_of, httpx, library_of
 from .exchange import converse
 from .log_redaction import suppress_logs
 from .steps import (
@@ -35,23 +33,18 @@ from .steps import (
     Step,
 )
 
+if TYPE_CHECKING:
+    from .._http import Failures
+
 T = TypeVar("T")
 
-_TIMEOUTS = (
-    httpx.ConnectTimeout,
-    httpx.ReadTimeout,
-    httpx.WriteTimeout,
-    httpx.PoolTimeout,
-)
-_BEFORE_SENDING = (httpx.ConnectTimeout, httpx.PoolTimeout)
 
-
-def _loss_of(error: Exception, *, by_proxy: bool = False) -> Loss:
+def _loss_of(error: Exception, failures: Failures, *, by_proxy: bool = False) -> Loss:
     """What a failure of the network means, without what a URL or header could bring in."""
     _drop_frames(error)
-    if isinstance(error, _TIMEOUTS):
-        return Loss("timeout", sent=not isinstance(error, _BEFORE_SENDING))
-    if isinstance(error, httpx.ProxyError):
+    if isinstance(error, failures.timeouts):
+        return Loss("timeout", sent=not isinstance(error, failures.before_sending))
+    if isinstance(error, failures.of_proxy):
         # Behind the status stands what the proxy says, which may be the password it was sent.
         detail = "the proxy did not let it through"
         status = re.match(r"\d{3}(?= )", str(error))
@@ -61,12 +54,12 @@ def _loss_of(error: Exception, *, by_proxy: bool = False) -> Loss:
     peer = "the server"
     if by_proxy:
         peer = "the proxy or the server behind it"
-    if isinstance(error, httpx.ConnectError):
+    if isinstance(error, failures.of_connect):
         detail = str(error)[:200] or "it broke off"
         if by_proxy:
             detail = f"{peer}: {detail}"
         return Loss("connect", detail, sent=False)
-    if isinstance(error, httpx.RemoteProtocolError):
+    if isinstance(error, failures.of_protocol):
         return Loss("read", f"{peer} broke off or spoke no valid HTTP")
     return Loss("read", type(error).__name__)
 
@@ -146,6 +139,7 @@ class Link:
     def __init__(self, connections: Connections, client: httpx.Client | None) -> None:
         self._connections = connections
         self._client = client
+        self._failures = failures_of(library_of(client))
         self._response: httpx.Response | None = None
         self._body: Iterator[bytes] = iter(())
         self.quiet = False  # our own connections log nothing while they read
@@ -159,10 +153,9 @@ class Link:
                 response = self._client.send(
                     request, stream=True, follow_redirects=False
                 )
-        except (httpx.HTTPError, httpx.InvalidURL, OSError) as error:
-            return _loss_of(error, by_proxy=self._connections.by_proxy)
-        assert isinstance(response.stream, httpx.SyncByteStream)  # noqa: S101  # of a blocking client
-        self._body = iter(response.stream)
+        except self._failures.while_opening as error:
+            return _loss_of(error, self._failures, by_proxy=self._connections.by_proxy)
+        self._body = iter(cast("httpx.SyncByteStream", response.stream))
         self._response = response
         self.quiet = self._client is None and not self._connections.by_proxy
         return Head(response.status_code, response.headers)
@@ -170,8 +163,8 @@ class Link:
     def read(self, _: Read) -> Reply:
         try:
             return next(self._body, b"")
-        except (httpx.HTTPError, httpx.StreamError, OSError) as error:
-            return _loss_of(error)
+        except self._failures.while_reading as error:
+            return _loss_of(error, self._failures)
 
     def close(self, _: Close | None = None) -> Reply:
         response = self._response
@@ -222,6 +215,7 @@ class AsyncLink:
     ) -> None:
         self._connections = connections
         self._client = client
+        self._failures = failures_of(library_of(client))
         self._response: httpx.Response | None = None
         self._body: AsyncIterator[bytes] | None = None
         self._is_compressed = False
@@ -239,10 +233,9 @@ class AsyncLink:
                 response = await self._client.send(
                     request, stream=True, follow_redirects=False
                 )
-        except (httpx.HTTPError, httpx.InvalidURL, OSError) as error:
-            return _loss_of(error, by_proxy=self._connections.by_proxy)
-        assert isinstance(response.stream, httpx.AsyncByteStream)  # noqa: S101  # of an async client
-        self._body = aiter(response.stream)
+        except self._failures.while_opening as error:
+            return _loss_of(error, self._failures, by_proxy=self._connections.by_proxy)
+        self._body = aiter(cast("httpx.AsyncByteStream", response.stream))
         self._response = response
         self.quiet = self._client is None and not self._connections.by_proxy
         self._is_compressed = bool(response.headers.get("content-encoding"))
@@ -254,8 +247,8 @@ class AsyncLink:
             data = await self._body.__anext__()
         except StopAsyncIteration:
             return b""
-        except (httpx.HTTPError, httpx.StreamError, OSError) as error:
-            return _loss_of(error)
+        except self._failures.while_reading as error:
+            return _loss_of(error, self._failures)
         self.unread_bytes += len(data)
         return data
 

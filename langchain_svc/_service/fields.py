@@ -28,6 +28,7 @@ from pydantic import (
 
 from .._base.lazy import forks_wait_for_imports
 from .._base.safe_errors import safe_repr
+from .._http import client_kind
 from ..config import (
     Interface,
     check_headers,
@@ -43,6 +44,7 @@ from .runs import Privacy
 
 if TYPE_CHECKING:
     import httpx
+    import httpx2
 
     from .._http import Connections
     from .steps import UseLimit
@@ -111,8 +113,8 @@ Retries = Annotated[int, bounded_number(whole=True, text=True)]
 if TYPE_CHECKING:  # what the constructor accepts; a secret is kept as a SecretStr
     Secret: TypeAlias = SecretStr | str | None
     Limiting: TypeAlias = UseLimit | None
-    Client: TypeAlias = httpx.Client | None
-    AsyncClient: TypeAlias = httpx.AsyncClient | None
+    Client: TypeAlias = httpx.Client | httpx2.Client | None
+    AsyncClient: TypeAlias = httpx.AsyncClient | httpx2.AsyncClient | None
 else:  # their validators below check the others, with an error of their own
     Secret = SecretStr | None
     Limiting = Client = AsyncClient = object
@@ -177,10 +179,11 @@ class SettingsFields(BaseModel):
     """Hosts besides loopback that may be called over plain http."""
 
     http_client: Client = Field(default=None, exclude=True, repr=False)
-    """An `httpx.Client` to use instead of our own connections. It is yours to close."""
+    """An `httpx.Client` or `httpx2.Client` to use instead of our own connections. It is yours to
+    close."""
 
     http_async_client: AsyncClient = Field(default=None, exclude=True, repr=False)
-    """The same for asynchronous calls: an `httpx.AsyncClient`."""
+    """The same for asynchronous calls: an `AsyncClient` of httpx or httpx2."""
 
     quota: Limiting = Field(default=None, exclude=True, repr=False)
     """A `SvcQuota`: calls wait for their turn instead of being refused. Give one to all objects
@@ -341,14 +344,16 @@ class SettingsFields(BaseModel):
     def _check_client(cls, client: object, info: ValidationInfo) -> object:
         if client is None:
             return None
-        import httpx  # noqa: PLC0415  # only those who inject a client pay for its import here
-
-        kind: type[httpx.Client | httpx.AsyncClient] = httpx.Client
+        expected = "Client"
         if info.field_name == "http_async_client":
-            kind = httpx.AsyncClient
-        if not isinstance(client, kind):
-            problem = f"must be an httpx.{kind.__name__}, not {safe_repr(client)}"
-            raise ValueError(problem)  # noqa: TRY004  # pydantic reports ValueErrors
+            expected = "AsyncClient"
+        kind = client_kind(client)
+        if kind is None or kind[1] != expected:
+            given = ".".join(kind) if kind else safe_repr(client)
+            problem = (
+                f"must be an httpx.{expected} or an httpx2.{expected}, not {given}"
+            )
+            raise ValueError(problem)  # pydantic reports ValueErrors
         return client
 
     @field_validator("quota", "budget")

@@ -13,7 +13,9 @@ from contextvars import ContextVar, Token
 
 _OURS: ContextVar[bool] = ContextVar("svc_call", default=False)
 _LOGGERS = tuple(
-    f"httpcore.{name}" for name in ("connection", "http11", "http2", "proxy", "socks")
+    f"{library}.{name}"
+    for library in ("httpcore", "httpcore2")
+    for name in ("connection", "http11", "http2", "proxy", "socks")
 )
 
 
@@ -52,4 +54,5 @@ def _drop_reason(record: logging.LogRecord) -> bool:
 _REASON = 4  # HTTP Request: METHOD URL "VERSION STATUS REASON"
 for _name in _LOGGERS:
     logging.getLogger(_name).addFilter(_keep_name)
-logging.getLogger("httpx").addFilter(_drop_reason)
+for _name in ("httpx", "httpx2"):
+    logging.getLogger(_name).addFilter(_drop_reason)

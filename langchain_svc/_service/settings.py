@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import AsyncGenerator, Callable, Generator, Mapping
-from typing import TYPE_CHECKING, Self, TypeVar
+from typing import TYPE_CHECKING, Self, TypeVar, cast
 from urllib.parse import urlsplit
 
 from .._base.safe_errors import safe_constructor
@@ -33,6 +33,8 @@ from .steps import (
 )
 
 if TYPE_CHECKING:
+    import httpx
+
     from .._http import Connections
 
 T = TypeVar("T")
@@ -177,7 +179,10 @@ class ServiceSettings(CopyableSettings):
         from . import run  # noqa: PLC0415  # httpx is imported at the first call
 
         connections = self._connections_to(exchange.request.url)
-        return run(exchange, connections, self.http_client)
+        client = cast(
+            "httpx.Client | None", self.http_client
+        )  # httpx2's has the same methods
+        return run(exchange, connections, client)
 
     def _apieces(self, exchange: Exchange[T]) -> AsyncGenerator[T, None]:
         """The pieces of the answer, on the running event loop."""
@@ -185,7 +190,8 @@ class ServiceSettings(CopyableSettings):
         from . import arun  # noqa: PLC0415  # httpx is imported at the first call
 
         connections = self._connections_to(exchange.request.url)
-        return arun(exchange, connections, self.http_async_client)
+        client = cast("httpx.AsyncClient | None", self.http_async_client)  # as above
+        return arun(exchange, connections, client)
 
     def _connections_to(self, url: str) -> Connections:
         """This object's connections to the origin of a URL, made at the first call."""
