@@ -20,7 +20,6 @@ def test_the_layers_of_the_map_are_what_the_imports_say():
     subprocess.run([sys.executable, ROOT / "docs" / "layers.py", "--check"], check=True)
 
 
-@pytest.mark.skipif(sys.version_info < (3, 11), reason="older frames have no qualified names")
 def test_the_paths_of_the_map_are_what_a_trace_says():
     subprocess.run([sys.executable, ROOT / "docs" / "paths.py", "--check"], check=True)
 
