@@ -15,6 +15,7 @@ import subprocess
 import sys
 import termios
 import time
+from collections.abc import Sequence
 from pathlib import Path
 
 from animated import Recording, svg
@@ -35,7 +36,15 @@ COMMAND = [
 ]
 
 
-def screen(words: list[str], env: dict[str, str], lines: int = LINES) -> Recording:
+EXAMPLES = Path(__file__).parents[1] / "examples"
+
+
+def screen(
+    words: list[str],
+    env: dict[str, str],
+    lines: int = LINES,
+    command: Sequence[str] = COMMAND,
+) -> Recording:
     """What a terminal is sent by a command."""
     master, end = pty.openpty()
     fcntl.ioctl(end, termios.TIOCSWINSZ, struct.pack("HHHH", lines, COLUMNS, 0, 0))
@@ -46,7 +55,7 @@ def screen(words: list[str], env: dict[str, str], lines: int = LINES) -> Recordi
         **env,
     }
     process = subprocess.Popen(  # noqa: S603  # our own command
-        [*COMMAND, *words],
+        [*command, *words],
         stdin=end,
         stdout=end,
         stderr=end,
@@ -74,7 +83,7 @@ def draw(name: str, title: str, recording: Recording, command: str) -> None:
     shown = "".join(text for _, text in recording)
     for noise in ("\r", "\x1b[?2004h", "\x1b[?2004l", "\x01", "\x02"):
         shown = shown.replace(noise, "")
-    text = Text.from_ansi(f"$ langchain-svc {command}\n{shown.rstrip()}")
+    text = Text.from_ansi(f"$ {command}\n{shown.rstrip()}")
     with open(os.devnull, "w") as nowhere:  # noqa: PTH123  # a device
         console = Console(record=True, width=COLUMNS, file=nowhere, force_terminal=True)
         console.print(text)
@@ -100,7 +109,14 @@ def main() -> None:
         return
     with Sandbox() as sandbox:
         env = sandbox.env | {"SVC_BASE_URL_V1": sandbox.url, "SSL_CERT_FILE": ""}
-        draw("doctor", "langchain-svc doctor", screen(["doctor"], env), "doctor")
+        draw(
+            "doctor",
+            "langchain-svc doctor",
+            screen(["doctor"], env),
+            "langchain-svc doctor",
+        )
+        example = screen([str(EXAMPLES / "04_rag.py")], {}, command=[sys.executable])
+        draw("citations", "Checked citations", example, "python examples/04_rag.py")
 
 
 if __name__ == "__main__":

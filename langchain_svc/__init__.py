@@ -12,6 +12,7 @@ from ._version import __version__ as __version__
 
 if TYPE_CHECKING:  # for type checkers, which know no names made at run time
     from .chat import ChatSvc as ChatSvc
+    from .chat import SvcCitations as SvcCitations
     from .chat import SvcLLM as SvcLLM
     from .chat import register as register
     from .errors import SvcAPIError as SvcAPIError
@@ -65,7 +66,7 @@ _HOMES = {
         "BudgetUse Plan QuotaLimit QuotaSnapshot SvcBudget SvcBudgetMiddleware SvcQuota "
         "bulk_priority"
     ),
-    "chat": "ChatSvc SvcLLM register",
+    "chat": "ChatSvc SvcCitations SvcLLM register",
     "errors": (
         "SvcAPIError SvcAuthenticationError SvcBadRequestError SvcBudgetError "
         "SvcConnectionError SvcContextOverflowError SvcError SvcNotFoundError SvcOutputError "

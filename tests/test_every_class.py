@@ -118,6 +118,7 @@ VALUES = {
         max_requests=5, storage=storage_with_a_password(s), key="job"
     ),
     "SvcBudgetMiddleware": lambda _: svc.SvcBudgetMiddleware(svc.SvcBudget(max_requests=5)),
+    "SvcCitations": lambda _: svc.SvcCitations(),
     "SvcOpenTelemetryCallbackHandler": lambda _: svc.SvcOpenTelemetryCallbackHandler(),
     "SvcQuota": lambda s: svc.SvcQuota("v1:free", storage=storage_with_a_password(s)),
     "SvcUsageCallbackHandler": lambda _: svc.SvcUsageCallbackHandler(),

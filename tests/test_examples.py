@@ -36,7 +36,7 @@ def test_every_example_is_tested():
 def test_examples_are_short_and_say_what_they_show(path):
     lines = path.read_text("utf-8").splitlines()
     assert lines[0].startswith('"""')
-    assert len(lines) <= 45
+    assert len(lines) <= 70
 
 
 # What stands in the output of each, as patterns.
@@ -45,8 +45,9 @@ SAID = {
     "02_streaming.py": ["HTTP caches", "'total_tokens': [1-9]", "6 \\* 7 = 42", "6 \\+ 7 = 13"],
     "03_chain.py": [r"Meeting\(topic='caching', city='Lisbon', people=12\)"],
     "04_rag.py": [
-        ("> .*According to caching.md.*forbids a cache to store.*> "
-         ".*According to retrying.md.*POST and PATCH are not idempotent")],
+        ("forbids a cache to store any part.* \\[1\\]\n  \\[1\\] caching.md: .*> Is POST"
+         ".*\n  \\[1\\] retrying.md: .*not idempotent"),
+        r"1997 \[unsupported\]\.\n.*'unsupported': \['Caches obey it since 1997'\]"],
     "05_batch.py": [rf"(?m)^ ?{n - 1}  What is {n} \* {n}\?  .*= {n * n}$" for n in range(1,
         25)] + [r"\n\['1 \* 1 = 1', '2 \* 2 = 4', '3 \* 3 = 9'\]\n$"],
     "06_usage.py": ["svc-pro: 7 calls, [1-9]\\d* tokens", '"calls": 1', "Usage"],

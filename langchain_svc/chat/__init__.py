@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from .._base.lazy import lazy
 
 if TYPE_CHECKING:
+    from .agents import SvcCitations as SvcCitations
     from .chat_models import ChatSvc as ChatSvc
     from .llms import SvcLLM as SvcLLM
     from .profiles import ListedModel as ListedModel
@@ -15,6 +16,7 @@ else:
     __getattr__ = lazy(
         __name__,
         {
+            "agents": "SvcCitations",
             "chat_models": "ChatSvc",
             "llms": "SvcLLM",
             "profiles": "ListedModel",

@@ -38,20 +38,23 @@ from .._service import (
     Exchange,
     Retries,
     keeps_runs,
+    reveal_secret,
     url_of,
 )
 from .._wire import Event, v1
 from ..config import GENERAL, V1, Interface
 from ..images import ImageStore
-from .messages import SystemRole, WireMessages, prompt_size
+from .messages import SystemRole, WireMessages, conversation_nonce, prompt_size
 from .model import TextModel
 from .options import (
     CallOptions,
+    DocumentLike,
     ExtraBody,
     MaxTokens,
     ModelId,
     OnCut,
     Temperature,
+    Unsupported,
     call_options,
     traced_options,
 )
@@ -390,6 +393,49 @@ class ChatSvc(TextModel, BaseChatModel):
         return structured_output(
             self, schema, kwargs, include_raw=include_raw, method=method, strict=strict
         )
+
+    def with_citations(
+        self,
+        documents: Sequence[DocumentLike] | None = None,
+        *,
+        max_repairs: int = 1,
+        unsupported: Unsupported = "keep",
+    ) -> Runnable[Any, AIMessage]:
+        """This model, citing documents by quotes that were looked up in them.
+
+        The answer's content is text blocks. A statement that rests on a document carries
+        LangChain's annotations of type `citation`: `cited_text` stands verbatim in the document,
+        `start_index` and `end_index` are places in the block's text, `title` and `url` are the
+        document's, and `extras` has its index as `document` and the quote's place in it.
+        `response_metadata["citations"]` has `verified`, a count, `unsupported`, the statements
+        whose quotes stand nowhere, and `numbers`, those of cited statements that no cited document
+        has.
+
+        Args:
+            documents: LangChain `Document`s or texts. None: those of the call, which
+                `{"messages": ..., "documents": [...]}` brings, or else those in the messages:
+                `search_result` and `document` blocks with `citations` enabled, and tool messages
+                whose artifact is a list of Documents.
+            max_repairs: How often the model may be asked about quotes that stand nowhere.
+            unsupported: What becomes of a statement whose quotes still stand nowhere: "keep" marks
+                it with a `non_standard_annotation`, "drop" leaves it out, "error" raises.
+
+        Raises:
+            SvcRequestError: An argument is wrong; or, from a call, there is nothing to cite.
+            SvcOutputError: From a call, with `unsupported="error"`.
+        """
+        from .cited_answers import CitedModel  # noqa: PLC0415  # most models cite nothing
+
+        return CitedModel(
+            self,
+            documents,
+            nonce=self._citation_nonce,
+            max_repairs=max_repairs,
+            unsupported=unsupported,
+        )
+
+    def _citation_nonce(self, messages: Sequence[BaseMessage]) -> str:
+        return conversation_nonce(messages, reveal_secret(self.api_key) or "")
 
     # -- calling --------------------------------------------------------------------------------
 

@@ -1,4 +1,4 @@
-"""Citations in plain text: how they are asked for, how they are read, and how they are checked. Pure.
+"""Citations in plain text: how they are asked for, read and checked. Pure.
 
 The model writes a statement and behind it a mark with the passage's number and a verbatim quote.
 `CitationParser` reads the answer into statements, at every cut the same. `Checker` looks each quote
@@ -14,7 +14,6 @@ from typing import Literal, TypedDict
 
 from .passages import Passage, Passages, Place, numbers_in
 
-Unsupported = Literal["keep", "drop", "error"]
 Defuse = Callable[[str], str]  # makes a foreign text harmless in a prompt
 
 _MARK = re.compile(
@@ -25,7 +24,8 @@ _HALF_OPENING = re.compile(
     r"<(?:c(?:i(?:t(?:e(?:\b[^<>]{0,80})?)?)?)?)?\Z", re.IGNORECASE
 )
 _LONGEST_QUOTE = 4_000  # characters; a mark that is not closed within them is text
-# A sentence ends with white space behind it; the scripts that put none there have marks of their own.
+# A sentence ends with white space behind it, except in scripts that put none there.
+_LONGEST_STATEMENT = 2_000  # characters; longer text without an end goes out at a blank
 _SENTENCE_END = re.compile(r"[.!?…][\"'”’»)\]]*\s+|[。！？]|\n+")
 
 
@@ -38,7 +38,7 @@ class Quote:
 
 
 @dataclass(frozen=True)
-class Statement:
+class AnswerStatement:
     """A part of an answer, and the quotes that are to support it."""
 
     text: str
@@ -55,27 +55,30 @@ class CitationParser:
         self._number = re.compile(rf"(\d+)\s*-\s*{re.escape(nonce)}|\b(\d+)\b")
         self._buffer = ""
 
-    def parse_chunk(self, text: str) -> Iterator[Statement]:
+    def parse_chunk(self, text: str) -> Iterator[AnswerStatement]:
         """The statements that further text completes."""
         self._buffer += text
         yield from self._statements(final=False)
 
-    def close(self) -> Iterator[Statement]:
+    def close(self) -> Iterator[AnswerStatement]:
         """What is left at the end of the answer; a mark that was not closed is text."""
         yield from self._statements(final=True)
 
-    def _statements(self, *, final: bool) -> Iterator[Statement]:
+    def _statements(self, *, final: bool) -> Iterator[AnswerStatement]:
         while self._buffer:
             opening = _OPENING.search(self._buffer)
             end = self._end_of_sentence(
                 opening.start() if opening else None, final=final
             )
             if end:
-                yield Statement(self._take(end))
+                yield AnswerStatement(self._take(end))
                 continue
             if opening is None:
                 if final:
-                    yield Statement(self._take(len(self._buffer)))
+                    yield AnswerStatement(self._take(len(self._buffer)))
+                elif len(self._buffer) > _LONGEST_STATEMENT:
+                    yield AnswerStatement(self._take(_LONGEST_STATEMENT // 2))
+                    continue
                 return
             statement = self._cited(opening, final=final)
             if statement is None:
@@ -96,8 +99,8 @@ class CitationParser:
                 return 0
         return 0
 
-    def _cited(self, opening: re.Match[str], *, final: bool) -> Statement | None:
-        """The statement before a mark, with all marks that follow each other; None: more is needed."""
+    def _cited(self, opening: re.Match[str], *, final: bool) -> AnswerStatement | None:
+        """The statement before a mark and the marks that follow it; None: more is needed."""
         text = self._buffer[: opening.start()].rstrip()
         at = len(text)
         quotes: list[Quote] = []
@@ -116,9 +119,9 @@ class CitationParser:
         if not final and may_follow and len(rest) <= _LONGEST_QUOTE:
             return None
         if not quotes:  # the mark is not closed
-            return Statement(self._take(opening.end()))
+            return AnswerStatement(self._take(opening.end()))
         self._take(at)
-        return Statement(text, tuple(quotes))
+        return AnswerStatement(text, tuple(quotes))
 
     def _number_in(self, attributes: str) -> int | None:
         match = self._number.search(attributes)
@@ -181,14 +184,14 @@ class CitationReport:
         }
 
 
-def places_of(statement: Statement, passages: Passages) -> list[Place]:
+def places_of(statement: AnswerStatement, passages: Passages) -> list[Place]:
     """Where a statement's quotes stand; those that stand nowhere are left out."""
     places = (passages.find(quote.text, quote.number) for quote in statement.quotes)
     return [place for place in places if place is not None]
 
 
 def annotations_of(
-    statement: Statement, places: Sequence[Place]
+    statement: AnswerStatement, places: Sequence[Place]
 ) -> list[CitationAnnotation]:
     """The citations of a statement that is a text block of its own."""
     annotations: list[CitationAnnotation] = []
@@ -219,7 +222,7 @@ def _extras(place: Place) -> dict[str, object]:
     return extras
 
 
-def unknown_numbers(statement: Statement, places: Sequence[Place]) -> list[str]:
+def unknown_numbers(statement: AnswerStatement, places: Sequence[Place]) -> list[str]:
     """The numbers of a statement that none of the passages has that it cites."""
     present = {number for place in places for number in place.passage.numbers}
     return [number for number in numbers_in(statement.text) if number not in present]
@@ -247,7 +250,9 @@ def _passage_block(passage: Passage, nonce: str, defuse: Defuse) -> str:
     return f'<passage id="{passage.number}-{nonce}"{title}>\n{defuse(passage.text)}\n</passage>'
 
 
-def repair_question(statements: Sequence[Statement], nonce: str, defuse: Defuse) -> str:
+def repair_question(
+    statements: Sequence[AnswerStatement], nonce: str, defuse: Defuse
+) -> str:
     """The question about statements whose quotes stand nowhere."""
     lines = "\n".join(
         f"{number}. {defuse(statement.text.strip())}"
@@ -265,10 +270,10 @@ def repair_question(statements: Sequence[Statement], nonce: str, defuse: Defuse)
 _ANSWER_LINE = re.compile(r"^[ \t]*(\d{1,3})[.):][ \t]*", re.MULTILINE)
 
 
-def read_repairs(answer: str, count: int, nonce: str) -> Mapping[int, Statement]:
+def read_repairs(answer: str, count: int, nonce: str) -> Mapping[int, AnswerStatement]:
     """The statements of an answer to that question, by their index; missing ones are left out."""
     starts = list(_ANSWER_LINE.finditer(answer))
-    repairs: dict[int, Statement] = {}
+    repairs: dict[int, AnswerStatement] = {}
     for position, start in enumerate(starts):
         end = (
             starts[position + 1].start() if position + 1 < len(starts) else len(answer)
@@ -282,5 +287,5 @@ def read_repairs(answer: str, count: int, nonce: str) -> Mapping[int, Statement]
         quotes = tuple(quote for part in parts for quote in part.quotes)
         text = "".join(part.text for part in parts).strip()
         if 1 <= number <= count and text and quotes:
-            repairs.setdefault(number - 1, Statement(text, quotes))
+            repairs.setdefault(number - 1, AnswerStatement(text, quotes))
     return repairs

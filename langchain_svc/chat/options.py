@@ -16,6 +16,7 @@ from typing import (
     TypeVar,
 )
 
+from langchain_core.documents import Document
 from pydantic import AfterValidator, BeforeValidator, TypeAdapter, ValidationError
 
 from .._base.safe_errors import safe_repr
@@ -97,6 +98,10 @@ ON_CUT = ("continue", "mark", "error")
 OnCut = Annotated[
     Literal["continue", "mark", "error"] | None, BeforeValidator(_check_on_cut)
 ]
+Unsupported = Literal["keep", "drop", "error"]
+"""What becomes of a statement whose quotes stand in no document."""
+DocumentLike = Document | str
+"""A document that an answer may cite."""
 ModelId = Annotated[str, BeforeValidator(_check_model)]
 Temperature = Annotated[
     float, bounded_number(v1.LOWEST_TEMPERATURE, v1.HIGHEST_TEMPERATURE, text=True)

@@ -3,30 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
 from langchain_core.messages import AIMessage
 
+from .._base.middleware import Middleware, require_langchain
 from .._base.safe_errors import safe_repr
 from ..errors import SvcBudgetError
 from .limiter import SvcBudget
-
-if TYPE_CHECKING:
-    from langchain.agents.middleware import AgentMiddleware
-
-    _Middleware = AgentMiddleware[Any, Any, Any]
-else:
-    try:
-        from langchain.agents.middleware import AgentMiddleware as _Middleware
-    except ImportError:
-        # The name can be imported; the constructor says what is missing.
-        _Middleware = object
 
 AT_LIMIT = ("end", "raise", "ask")
 _BOUNDS = ("max_requests", "max_tokens", "max_cost")
 
 
-class SvcBudgetMiddleware(_Middleware):
+class SvcBudgetMiddleware(Middleware):
     """Keeps an agent within a budget, and lets it end with the work that is done.
 
         agent = create_agent(
@@ -56,10 +46,7 @@ class SvcBudgetMiddleware(_Middleware):
     def __init__(
         self, budget: SvcBudget, *, at_limit: Literal["end", "raise", "ask"] = "end"
     ) -> None:
-        if _Middleware is object:
-            raise ImportError(
-                'SvcBudgetMiddleware needs the extra: pip install "langchain-svc[agents]"'
-            )
+        require_langchain(type(self).__name__)
         if not isinstance(budget, SvcBudget):
             raise ValueError(  # noqa: TRY004  # as all wrong arguments
                 f"budget must be a SvcBudget such as SvcBudget(max_tokens=50_000), "

@@ -16,6 +16,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
 
+from langchain_svc.sandbox.citing import cited_answer
 from langchain_svc.sandbox.prompts import (
     Call,
     Messages,
@@ -539,6 +540,9 @@ _PERSONA = re.compile(
 
 def _in_words(prompt: ReadPrompt, model: str) -> str:
     """The answer where neither calls nor JSON are due."""
+    cited = cited_answer(prompt.question, _statements)
+    if cited:
+        return cited
     if prompt.results:
         return _report_results(prompt)
     if prompt.images:
@@ -583,6 +587,10 @@ def _quote(question: str, texts: Sequence[str]) -> str:
                 most = count
                 quote = f'According to {source or "the text"}: "{sentence}"'
     return quote
+
+
+def _statements(text: str) -> Iterator[str]:
+    return (sentence for _, sentence in _sentences(text))
 
 
 def _sentences(text: str) -> Iterator[tuple[str, str]]:
