@@ -47,6 +47,8 @@ if TYPE_CHECKING:  # for type checkers, which know no names made at run time
     )
     from .observe import SvcUsageCallbackHandler as SvcUsageCallbackHandler
     from .privacy import PrivateCallbacks as PrivateCallbacks
+    from .privacy import PseudonymRestorer as PseudonymRestorer
+    from .privacy import Pseudonyms as Pseudonyms
     from .quota import BudgetUse as BudgetUse
     from .quota import Plan as Plan
     from .quota import QuotaLimit as QuotaLimit
@@ -61,7 +63,7 @@ if TYPE_CHECKING:  # for type checkers, which know no names made at run time
     from .tools import SvcTranslate as SvcTranslate
 
 _HOMES = {
-    "privacy": "PrivateCallbacks",
+    "privacy": "PrivateCallbacks PseudonymRestorer Pseudonyms",
     "quota": (
         "BudgetUse Plan QuotaLimit QuotaSnapshot SvcBudget SvcBudgetMiddleware SvcQuota "
         "bulk_priority"

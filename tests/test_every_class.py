@@ -112,6 +112,8 @@ VALUES = {
     "PatientContext": lambda _: svc.PatientContext(medicalHistory=[NAME]),
     "Plan": lambda _: svc.Plan(requests_per_minute=5),
     "PrivateCallbacks": lambda _: svc.PrivateCallbacks([]),
+    "PseudonymRestorer": lambda _: svc.Pseudonyms(names=[NAME]).restorer(),
+    "Pseudonyms": lambda _: svc.Pseudonyms(names=[NAME]),
     "QuotaLimit": lambda _: svc.SvcQuota("v1:free").snapshot().limits[0],
     "QuotaSnapshot": lambda _: svc.SvcQuota("v1:free").snapshot(),
     "SvcBudget": lambda s: svc.SvcBudget(
@@ -123,6 +125,8 @@ VALUES = {
     "SvcQuota": lambda s: svc.SvcQuota("v1:free", storage=storage_with_a_password(s)),
     "SvcUsageCallbackHandler": lambda _: svc.SvcUsageCallbackHandler(),
 }
+
+IN_MEMORY_ONLY = {"PseudonymRestorer", "Pseudonyms"}
 
 
 def test_every_class_has_its_kind_and_its_rows():
@@ -149,7 +153,13 @@ def test_no_value_shows_a_key_or_a_patient(name):
     assert NAME not in shown
 
 
-@pytest.mark.parametrize("name", VALUES)
+@pytest.mark.parametrize("name", sorted(IN_MEMORY_ONLY))
+def test_what_stays_in_memory_refuses_a_pickle(name):
+    with pytest.raises(TypeError, match="make them again"):
+        pickle.dumps(VALUES[name](None))
+
+
+@pytest.mark.parametrize("name", sorted(VALUES.keys() - IN_MEMORY_ONLY))
 def test_every_value_survives_a_pickle(name):
     with Sandbox() as sandbox:
         value = VALUES[name](sandbox)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from .callbacks import PrivateCallbacks
 from .masks import mask, masked
+from .pseudonyms import PseudonymRestorer, Pseudonyms
 from .runs import PrivateRun, refuse_cache
 
 private_run = PrivateRun  # as the core's protocol names it

@@ -1,0 +1,352 @@
+"""Hides and restores: finds every identifier of a text, and gives each writing its mark."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Collection, Iterable, Iterator
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from .calendar_dates import (
+    LONGEST_DATE,
+    DateShift,
+    WrittenDate,
+    read_dates,
+    unfinished_date,
+)
+from .common_words import GENERIC_PLACES
+from .identities import Identities
+from .marks import KINDS, MarkTable, lookalikes, unfinished_mark
+from .numbers import Numbers
+from .person_names import PersonNames
+from .phrases import Phrases
+from .spelling import fold, tokens, without_escapes
+from .vocabulary import Vocabulary
+
+ExtraFinder = Callable[[str], Iterable[tuple[int, int, str]]]
+
+# A writing holds none of these, so that restoring it within JSON leaves valid JSON.
+_CUTS = re.compile(r"""\\(?!u[0-9a-fA-F]{4})[nrtbf"\\/]?|[\n\r"]""")
+_DIGITS = re.compile(r"\d(?:[\d./-]*\d)?")
+_BEFORE_SHORT_YEAR = "-/. '’\u00a0\t\n"
+_LONGEST_REST_OF_DATE = 16  # of an ISO date from its year on
+_KINDS_OF_OTHERS = {
+    "PER": "PERSON",
+    "NAME": "PERSON",
+    "PATIENT": "PERSON",
+    "DOCTOR": "PERSON",
+    "DATE_TIME": "DATE",
+    "PHONE_NUMBER": "PHONE",
+    "EMAIL_ADDRESS": "EMAIL",
+    "LOC": "PLACE",
+    "GPE": "PLACE",
+    "LOCATION": "PLACE",
+    "ADDRESS": "PLACE",
+    "ORG": "PLACE",
+    "ORGANIZATION": "PLACE",
+    "MEDICAL_RECORD_NUMBER": "ID",
+}
+
+
+class ExtraFailedError(Exception):
+    """Says how the application's `extra` failed, without a word of the text."""
+
+
+class Span(NamedTuple):
+    """A place of a text that is hidden, and whose mark it gets."""
+
+    start: int
+    end: int
+    kind: str
+    number: int
+
+
+@dataclass(frozen=True, repr=False)
+class Replacement:
+    """A place of a text and the text that goes there."""
+
+    start: int
+    end: int
+    text: str
+
+
+class Engine:
+    """The finders of one set of identities, and the marks that were given out for them."""
+
+    def __init__(
+        self,
+        identities: Identities,
+        languages: Collection[str],
+        extras: tuple[ExtraFinder, ...],
+        shift_days: int,
+    ) -> None:
+        self.identities = identities
+        self.languages = languages
+        self.extras = extras
+        self.shift_days = shift_days
+        self._shift = DateShift(shift_days) if shift_days else None
+        self._vocabulary = Vocabulary(languages)
+        self._persons = PersonNames(self._vocabulary)
+        self._phrases = Phrases(self._vocabulary)
+        self._numbers = Numbers()
+        self._dates = [*dict.fromkeys(identities.dates)]
+        self._years: set[str] = set()
+        self._marks = MarkTable()
+        self._add(identities)
+
+    def _add(self, identities: Identities) -> None:
+        for names in identities.persons:
+            self._persons.add(names)
+        for identifier in identities.identifiers:
+            self._numbers.add_identifier(identifier)
+        for telecom in identities.telecoms:
+            self._numbers.add_telecom(telecom)
+        for address in identities.addresses:
+            self._phrases.add_address(address)
+        for place in identities.places:
+            if not GENERIC_PLACES.issuperset(tokens(place)):
+                self._phrases.add("PLACE", place)
+        for text in identities.texts:
+            self._phrases.add("TEXT", text)
+        self._add_dates()
+
+    def _add_dates(self) -> None:
+        for day in self._dates:
+            year = f"{day.year:04}"
+            self._years |= {year, year[2:]}
+        self._marks.reserve("PERSON", self._persons.count)
+        self._marks.reserve("DATE", len(self._dates))
+        for counts in (self._numbers.counts, self._phrases.counts):
+            for kind, count in counts.items():
+                self._marks.reserve(kind, count)
+
+    # -- hiding ----------------------------------------------------------------------------------
+
+    def hide(self, text: str) -> str:
+        """The text with marks in the place of identifiers.
+
+        Raises:
+            ExtraFailedError: A finder of the application's failed.
+        """
+        spans = [*self._find(text)]
+        if self._shift is None:
+            return _replaced(text, self._marked(text, spans))
+        shifted = self._shifted_dates(text, self._shift)
+        replacements = self._marked(text, spans, shifted)
+        result = _replaced(text, replacements)
+        if self.restore(result) == text:
+            return result
+        # A date stands beside an identifier so that, without it, other digits would read as one.
+        for match in _DIGITS.finditer(text):
+            number = self._marks.number_of("DATE", match[0])
+            spans.append(Span(match.start(), match.end(), "DATE", number))
+        return _replaced(text, self._marked(text, spans))
+
+    def _find(self, text: str) -> Iterator[Span]:
+        """What is to be hidden; of places that overlap, the earlier here has the letters."""
+        for start, end in lookalikes(text):
+            yield self._new_span(text, start, end, "TEXT")
+        plain = without_escapes(text)
+        scan = self._vocabulary.scan(plain)
+        yield from self._find_dates(plain)
+        for place in self._numbers.find(plain):
+            yield Span(*place)
+        for place in self._phrases.find(scan):
+            yield Span(*place)
+        for start, end, number in self._persons.find(scan):
+            yield Span(start, end, "PERSON", number)
+        for extra in self.extras:
+            for start, end, kind in _called(extra, text):
+                yield self._new_span(text, start, end, kind)
+
+    def _new_span(self, text: str, start: int, end: int, kind: str) -> Span:
+        number = self._marks.number_of(kind, fold(text[start:end]))
+        return Span(start, end, kind, number)
+
+    def _find_dates(self, text: str) -> Iterator[Span]:
+        """The record's dates, near their years."""
+        for number, day in enumerate(self._dates, start=1):
+            for start, end in _compact_dates(text, f"{day:%Y%m%d}"):
+                yield Span(start, end, "DATE", number)
+        if self._shift is not None:
+            return
+        for year in self._years:
+            for start in _year_places(text, year):
+                first = max(0, start - LONGEST_DATE)
+                last = start + _LONGEST_REST_OF_DATE
+                for text_date in read_dates(text, first, last):
+                    number = self._date_number(text_date)
+                    if number and text_date.year.start == start:
+                        yield Span(text_date.start, text_date.end, "DATE", number)
+
+    def _date_number(self, text_date: WrittenDate) -> int:
+        """The number of the record's date that this is, or 0."""
+        for number, day in enumerate(self._dates, start=1):
+            if text_date.may_be(day):
+                return number
+        return 0
+
+    def _shifted_dates(self, text: str, shift: DateShift) -> list[Replacement]:
+        dates: list[Replacement] = []
+        for text_date in read_dates(text):
+            shifted = shift.shift(text, text_date)
+            if shifted is None:
+                span = self._new_span(text, text_date.start, text_date.end, "DATE")
+                dates += self._pieces(text, span)
+            else:
+                dates.append(Replacement(text_date.start, text_date.end, shifted))
+        return dates
+
+    def _marked(
+        self, text: str, spans: Iterable[Span], dates: Iterable[Replacement] = ()
+    ) -> list[Replacement]:
+        """The marks of these places, and the dates that no mark overlaps."""
+        covered = bytearray(len(text))
+        parts: list[Span] = []
+        for span in spans:
+            for start, end in _uncovered(covered, span.start, span.end):
+                covered[start:end] = b"\1" * (end - start)
+                parts.append(span._replace(start=start, end=end))
+        replacements: list[Replacement] = []
+        for part in sorted(parts):  # so that marks are numbered as the text has them
+            replacements += self._pieces(text, part)
+        for date in dates:
+            if covered.find(1, date.start, date.end) < 0:
+                replacements.append(date)
+        replacements.sort(key=lambda replacement: replacement.start)
+        return replacements
+
+    def _pieces(self, text: str, span: Span) -> Iterator[Replacement]:
+        """A place as marks: one for each part that may be a writing."""
+        position = span.start
+        ends = [match.span() for match in _CUTS.finditer(text, span.start, span.end)]
+        for cut_start, cut_end in [*ends, (span.end, span.end)]:
+            writing = text[position:cut_start]
+            start = position + len(writing) - len(writing.lstrip())
+            writing = writing.strip()
+            if any(map(str.isalnum, writing)):
+                mark = self._marks.mark(span.kind, span.number, writing)
+                yield Replacement(start, start + len(writing), mark)
+            position = cut_end
+
+    # -- restoring -------------------------------------------------------------------------------
+
+    def restore(self, text: str) -> str:
+        """The text with what was hidden in the place of its marks."""
+        return _replaced(text, self._restored(text))
+
+    def _restored(self, text: str, start: int = 0) -> list[Replacement]:
+        marks = [Replacement(*mark) for mark in self._marks.restored(text, start)]
+        if self._shift is None:
+            return marks
+        covered = bytearray(len(text))
+        for mark in marks:
+            covered[mark.start : mark.end] = b"\1" * (mark.end - mark.start)
+        for text_date in read_dates(text, start):
+            if covered.find(1, text_date.start, text_date.end) < 0:
+                original = self._shift.restore(text, text_date)
+                marks.append(Replacement(text_date.start, text_date.end, original))
+        marks.sort(key=lambda replacement: replacement.start)
+        return marks
+
+    def restore_end(self, text: str, start: int) -> str:
+        """The text after `start`, restored; what stands before it was restored already."""
+        return _replaced(text, self._restored(text, start), start)
+
+    def restore_begin(self, text: str, start: int) -> tuple[str, int]:
+        """What is certain of an unfinished text, restored from `start`; and where the rest is."""
+        end = unfinished_mark(text)
+        if self._shift is not None:
+            end = min(end, unfinished_date(text))
+        end = max(end, start)
+        certain: list[Replacement] = []
+        for replacement in self._restored(text, start):
+            if replacement.start >= end:
+                break
+            certain.append(replacement)
+            end = max(end, replacement.end)
+        return _replaced(text, certain, start, end), end
+
+
+def _compact_dates(text: str, digits: str) -> Iterator[tuple[int, int]]:
+    """Where a date stands as eight digits, as in DICOM."""
+    start = text.find(digits)
+    while start >= 0:
+        end = start + len(digits)
+        around = text[max(0, start - 1) : start] + text[end : end + 1]
+        if not any(map(str.isdigit, around)):
+            yield start, end
+        start = text.find(digits, end)
+
+
+def _year_places(text: str, year: str) -> Iterator[int]:
+    """Where a year may be that of a date."""
+    start = text.find(year)
+    while start >= 0:
+        is_short = len(year) == 2
+        before = text[max(0, start - 1) : start]
+        after = text[start + len(year) : start + len(year) + 1]
+        follows_mark = not is_short or (before and before in _BEFORE_SHORT_YEAR)
+        if follows_mark and not before.isdigit() and not after.isdigit():
+            yield start
+        start = text.find(year, start + 1)
+
+
+def _uncovered(covered: bytearray, start: int, end: int) -> Iterator[tuple[int, int]]:
+    """The parts of a place that no other place has."""
+    while start < end:
+        first = covered.find(0, start, end)
+        if first < 0:
+            return
+        last = covered.find(1, first, end)
+        if last < 0:
+            last = end
+        yield first, last
+        start = last
+
+
+def _replaced(
+    text: str,
+    replacements: Iterable[Replacement],
+    start: int = 0,
+    end: int | None = None,
+) -> str:
+    pieces: list[str] = []
+    for replacement in replacements:
+        pieces += (text[start : replacement.start], replacement.text)
+        start = replacement.end
+    pieces.append(text[start:end])
+    return "".join(pieces)
+
+
+def _called(extra: ExtraFinder, text: str) -> list[tuple[int, int, str]]:
+    """The places that a finder of the application's returns, checked."""
+    try:
+        places = [*extra(text)]
+    except Exception as error:  # noqa: BLE001  # of any class: its frames and words hold the text
+        kind = type(error).__name__
+    else:
+        return [_checked(place, len(text)) for place in places]
+    raise ExtraFailedError(
+        f"`extra` failed with {kind}, so nothing was hidden and nothing may be sent; call it with "
+        "the same text to see why"
+    )
+
+
+def _checked(place: object, length: int) -> tuple[int, int, str]:
+    if isinstance(place, (tuple, list)) and len(place) == 3:
+        start, end, kind = place
+        are_numbers = type(start) is int and type(end) is int
+        if are_numbers and isinstance(kind, str) and 0 <= start < end <= length:
+            kind = kind.upper()
+            kind = _KINDS_OF_OTHERS.get(kind, kind)
+            if kind not in KINDS:
+                kind = "TEXT"
+            return start, end, kind
+        problem = f"places outside of 0 <= start < end <= {length}, or of other types"
+    else:
+        problem = f"a {type(place).__name__}"
+    raise ExtraFailedError(
+        f"`extra` returned {problem}, so nothing was hidden and nothing may be sent; it returns "
+        "tuples (start, end, kind), as in (0, 4, 'PERSON')"
+    )

@@ -1,0 +1,327 @@
+"""Where persons are named in a text: which words belong together, and whether they are a name.
+
+A word that is a name and nothing else names its person wherever it stands. A word of
+`common_words` does so only where something shows it: the other part of the name, a title, or a
+capital letter inside a sentence.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+
+from .common_words import (
+    ALWAYS_CAPITAL,
+    COMMON,
+    EPONYMS,
+    GERMAN_WORDS,
+    KINSHIP,
+    PARTICLES,
+    TITLES,
+)
+from .spelling import TOKEN, fold
+from .vocabulary import Hit, Scan, Vocabulary
+
+_SHORTEST_NAME = 3
+_LEAST_GERMAN_WORDS = 2
+
+_AFTER_WORD = re.compile(
+    r"\d{0,4}[ \t\u00a0\u202f]{1,2}|\d{0,4},[ \t\u00a0]{0,2}|[-\u2010\u2011\u2013'’_^]"
+    r"|,?[ \t]{0,4}(?:\r?\n){1,2}[ \t]{0,4}"
+)
+_AFTER_INITIAL = re.compile(r"\.?[ \t\u00a0\u202f]{0,2}|\.?[-\u2010\u2011'’_^]")
+_AFTER_LETTERS = (".", "'", "’")  # a. meyer, o'connell
+_DIGITS = re.compile(r"\d*")  # of generated names: Anna123 Meyer456
+_NEXT_WORD = re.compile(r"[ \t\u00a0]+\w|\w")
+_TITLE_BEFORE = re.compile(
+    r"""(?:^|\W)(?:
+    dr|doktor|doctor|dra|prof|mr|mrs|ms|miss|sir|lady|herrn?|frau|hr|fr|familie|fam|monsieur|madame|
+    mademoiselle|m|mme|mlle|señora?|sra?|sr|srta|don|doña|mijnheer|meneer|mevrouw|mevr|dhr|mw|pani?|
+    panem|panu|panią|bay|bayan|sayın|hasta|patient(?:in|en|e)?|pat|paciente|patiënte?|
+    pacjent(?:ka|a)?|
+    schwester|pfleger|nurse|named|called|name\ is|name\ ist|name:|names?|hei(?:ß|ss)[et]|heet|
+    appelle|llamo|llama|nazywam\ się|nazwisko|adım|soyadı|ik\ ben|dear|lieber?|geehrter?
+    )[.:]?[ \t\u00a0]{1,2}$""",
+    re.IGNORECASE | re.VERBOSE,
+)
+_TITLE_AFTER = re.compile(r"[ ](?:bey|hanım|hoca)\b", re.IGNORECASE)
+_DISEASE_AFTER = re.compile(
+    r"""(?:['’]s|s['’]|['’])?(?:[ \t\u00a0-]|\ ?[-–]\ ?)(?:
+    disease|syndrom|sign|test|reflex|lymphom|score|scale|palsy|paralysis|criteria|classification|
+    procedure|operation|maneuver|manoeuvre|method|phenomen|nodule|node|cell|body|bodies|fract|
+    contract|chorea|tumou?r|anemia|anaemia|thyroiditis|gangrene|ulcer|esophagus|oesophagus|catheter|
+    krankheit|zeichen|zelle|klassifikation|fraktur|kontraktur|reflux|probe|linie|lähmung|demenz|
+    dementia|ziekte|teken|sindrom|sendrom|hastal|choro|zesp|objaw|skala|signo|enfermedad|ring|coma
+    )""",
+    re.IGNORECASE | re.VERBOSE,
+)
+_DISEASE_BEFORE = re.compile(
+    r"""(?:^|\W)(?:
+    morbus|mb?\.|
+    (?:maladie|syndrome|signe|test|enfermedad|síndrome|sindrome|signo|ziekte|syndroom)\ de|
+    (?:ziekte|syndroom)\ van|chorob[ayęą]|zespo[lł]u?|zespół|objaw|thyreoiditis|ductus|skala
+    )[ \t\u00a0]{1,2}$""",
+    re.IGNORECASE | re.VERBOSE,
+)
+_LONGEST_TITLE = 24
+_STARTS_SENTENCE = ".!?:;\n\r•|"
+_BETWEEN_SENTENCES = " \t\u00a0\"'“”„«»‘’([{*_-–"
+
+
+def name_words(name: str) -> list[str]:
+    """The words of a written name, without titles and what stands in parentheses."""
+    words: list[str] = []
+    for word in TOKEN.findall(name.partition("(")[0]):
+        if word.isdigit():
+            continue
+        base = fold(word)
+        is_initial = len(base) == 1
+        if not is_initial and (base in TITLES or base in KINSHIP):
+            continue
+        words.append(word)
+    return words
+
+
+@dataclass(repr=False)
+class Person:
+    """The words of one person's names, in their base form."""
+
+    number: int
+    bases: set[str] = field(default_factory=set)
+
+
+class PersonNames:
+    """All persons, and where a text names them."""
+
+    def __init__(self, vocabulary: Vocabulary) -> None:
+        self._vocabulary = vocabulary
+        self._persons: list[Person] = []
+        self._numbers: dict[str, set[int]] = {}
+        self._initials: dict[str, set[int]] = {}
+
+    @property
+    def count(self) -> int:
+        """How many persons there are."""
+        return len(self._persons)
+
+    def add(self, names: Iterable[str]) -> None:
+        """Adds a person by all names; names that are all of a known person's are theirs."""
+        word_lists = [name_words(name) for name in names]
+        bases = {fold(word) for words in word_lists for word in words}
+        if not any(len(base) > 1 and base not in PARTICLES for base in bases):
+            return
+        person = self._person_with(bases)
+        for words in word_lists:
+            for word in words:
+                self._add_word(person, word)
+            self._add_joined(person, words)
+
+    def _person_with(self, bases: set[str]) -> Person:
+        if len(bases) > 1:  # one word alone may be a relative's
+            for person in self._persons:
+                if bases <= person.bases:
+                    return person
+        person = Person(len(self._persons) + 1)
+        self._persons.append(person)
+        return person
+
+    def _add_word(self, person: Person, word: str) -> None:
+        base = self._vocabulary.add(word)
+        person.bases.add(base)
+        if len(base) > 1:
+            self._numbers.setdefault(base, set()).add(person.number)
+        if base not in PARTICLES or len(base) == 1:
+            initial = base[0]
+            self._vocabulary.add(initial)
+            self._initials.setdefault(initial, set()).add(person.number)
+
+    def _add_joined(self, person: Person, words: list[str]) -> None:
+        """Adds names that people write as one word: AnnaMeyer, Annalena."""
+        for index in range(1, len(words)):
+            first = words[index - 1]
+            second = words[index]
+            if min(len(first), len(second)) < _SHORTEST_NAME:
+                continue
+            for compound in (first + second, second + first):
+                base = self._vocabulary.add(compound)
+                self._numbers.setdefault(base, set()).add(person.number)
+
+    def find(self, scan: Scan) -> Iterator[tuple[int, int, int]]:
+        """The places of a text that name a person: start, end and the person's number."""
+        is_german: bool | None = None
+        for run, numbers in self._runs(scan):
+            hits = _trimmed(scan.text, run)
+            if not hits:
+                continue
+            if is_german is None:
+                is_german = _is_german(scan)
+            if _is_name(scan.text, hits, is_german=is_german):
+                digits = _DIGITS.match(scan.text, hits[-1].end)
+                end = digits.end() if digits else hits[-1].end
+                yield hits[0].start, end, min(numbers)
+
+    def _runs(self, scan: Scan) -> Iterator[tuple[list[Hit], set[int]]]:
+        """Words that follow one another and may belong to the same person."""
+        run: list[Hit] = []
+        numbers: set[int] = set()
+        for hit in scan.hits:
+            candidates = self._candidates(scan.text, hit)
+            if not candidates:
+                continue
+            common = numbers & candidates
+            if run and common and _follows(scan.text, run[-1], hit):
+                if not _is_repeated(run, hit):
+                    run.append(hit)
+                    numbers = common
+                    continue
+                # "Meyer, A. Meyer" names the person twice, and the initial is of the second.
+                initials = _last_initials(run)
+                yield run[: len(run) - len(initials)], numbers
+                run = [*initials, hit]
+                numbers = common
+                continue
+            if run:
+                yield run, numbers
+            run = [hit]
+            numbers = candidates
+        if run:
+            yield run, numbers
+
+    def _candidates(self, text: str, hit: Hit) -> set[int]:
+        """The numbers of the persons whose name a word may be."""
+        numbers: set[int] = set()
+        if _is_initial(hit):
+            if hit.is_capital or text.startswith(_AFTER_LETTERS, hit.end):
+                numbers |= self._initials.get(hit.form, set())
+            return numbers
+        if hit.is_inflected and not hit.is_capital:
+            return numbers
+        for base in hit.bases:
+            numbers |= self._numbers.get(base, set())
+        return numbers
+
+
+def _is_initial(hit: Hit) -> bool:
+    return len(hit.form) == 1
+
+
+def _follows(text: str, last: Hit, hit: Hit) -> bool:
+    """Whether between two words nothing stands that separates two names."""
+    between = _AFTER_WORD
+    if _is_initial(last):
+        between = _AFTER_INITIAL
+    return between.fullmatch(text, last.end, hit.start) is not None
+
+
+def _is_repeated(run: list[Hit], hit: Hit) -> bool:
+    if _is_initial(hit) or hit.form in PARTICLES:
+        return False
+    return any(not hit.bases.isdisjoint(other.bases) for other in run)
+
+
+def _last_initials(run: list[Hit]) -> list[Hit]:
+    initials: list[Hit] = []
+    for hit in reversed(run):
+        if not _is_initial(hit):
+            break
+        initials.insert(0, hit)
+    return initials
+
+
+def _trimmed(text: str, run: list[Hit]) -> list[Hit]:
+    """A run without the words at its ends that belong to the sentence.
+
+    They are those of "Meyer de", of "Meyer A new", and the first of "van L. van den Broek".
+    """
+    hits = list(run)
+    forms = [hit.form for hit in hits]
+    while hits and hits[0].form in PARTICLES and forms.count(hits[0].form) > 1:
+        forms.pop(0)
+        hits.pop(0)
+    while hits:
+        last = hits[-1]
+        if _is_initial(last):
+            is_abbreviated = text.startswith(".", last.end)
+            if is_abbreviated or not _NEXT_WORD.match(text, last.end):
+                break
+        elif last.form not in PARTICLES:
+            break
+        hits.pop()
+    return hits
+
+
+def _is_name(text: str, hits: list[Hit], *, is_german: bool) -> bool:
+    words = [hit for hit in hits if not _is_initial(hit) and hit.form not in PARTICLES]
+    first = hits[0]
+    if not words:
+        return _are_initials(text, hits)
+    if len(words) == 1 and _names_a_disease(text, words[0]):
+        return False
+    if not all(map(_is_weak, words)):
+        return True
+    if not all(word.is_capital for word in words):
+        return False
+    parts = len(words)
+    for hit in hits:
+        if _is_initial(hit) and text.startswith(".", hit.end):
+            parts += 1
+    if parts > 1:
+        return True
+    return _stands_as_name(text, first, words[0], is_german=is_german)
+
+
+def _is_weak(hit: Hit) -> bool:
+    """Whether a word alone does not show that it is a name."""
+    if len(hit.form) < _SHORTEST_NAME:
+        return True
+    return hit.form in COMMON or hit.bases <= COMMON or hit.form in ALWAYS_CAPITAL
+
+
+def _stands_as_name(text: str, first: Hit, word: Hit, *, is_german: bool) -> bool:
+    before = text[max(0, first.start - _LONGEST_TITLE) : first.start]
+    if _TITLE_BEFORE.search(before) or _TITLE_AFTER.match(text, word.end):
+        return True
+    if is_german or word.form in ALWAYS_CAPITAL or len(word.form) < _SHORTEST_NAME:
+        return False
+    return stands_out(text, word)
+
+
+def stands_out(text: str, hit: Hit) -> bool:
+    """Whether a word has a capital letter that the begin of a sentence does not explain."""
+    if not hit.is_capital or hit.spelling.isupper():
+        return False
+    position = hit.start - 1
+    while position >= 0 and text[position] in _BETWEEN_SENTENCES:
+        position -= 1
+    return position >= 0 and text[position] not in _STARTS_SENTENCE
+
+
+def _are_initials(text: str, hits: list[Hit]) -> bool:
+    """Whether initials alone are a signature: after a title, or all of a line."""
+    initials = [hit for hit in hits if _is_initial(hit)]
+    if len(initials) < 2 or not text.startswith(".", initials[0].end):
+        return False
+    start = hits[0].start
+    before = text[max(0, start - _LONGEST_TITLE) : start]
+    if _TITLE_BEFORE.search(before):
+        return True
+    line_start = text.rfind("\n", 0, start) + 1
+    line_end = text.find("\n", start)
+    if line_end < 0:
+        line_end = len(text)
+    around = text[line_start:start] + text[hits[-1].end : line_end]
+    return not TOKEN.search(around)
+
+
+def _names_a_disease(text: str, hit: Hit) -> bool:
+    if hit.form not in EPONYMS and not hit.bases & EPONYMS:
+        return False
+    if _DISEASE_AFTER.match(text, hit.end):
+        return True
+    before = text[max(0, hit.start - _LONGEST_TITLE) : hit.start]
+    return _DISEASE_BEFORE.search(before) is not None
+
+
+def _is_german(scan: Scan) -> bool:
+    return len(GERMAN_WORDS.intersection(scan.words)) >= _LEAST_GERMAN_WORDS
