@@ -18,6 +18,7 @@ _UNPICKLABLE_FIELDS = (
     "patient",
     "deliver",
     "audit_key",
+    "pseudonyms",
 )
 
 

@@ -39,6 +39,7 @@ from ..config import (
     require_url,
 )
 from .names import resolve_aliases, suggest_name
+from .pseudonyms import check_pseudonyms
 from .retry_budget import RetryBudget
 from .runs import Privacy
 
@@ -47,6 +48,7 @@ if TYPE_CHECKING:
     import httpx2
 
     from .._http import Connections
+    from .pseudonyms import Pseudonymizer
     from .steps import UseLimit
 
 forks_wait_for_imports()
@@ -114,10 +116,11 @@ if TYPE_CHECKING:  # what the constructor accepts; a secret is kept as a SecretS
     Secret: TypeAlias = SecretStr | str | None
     Limiting: TypeAlias = UseLimit | None
     Client: TypeAlias = httpx.Client | httpx2.Client | None
+    Masks: TypeAlias = Pseudonymizer | None
     AsyncClient: TypeAlias = httpx.AsyncClient | httpx2.AsyncClient | None
 else:  # their validators below check the others, with an error of their own
     Secret = SecretStr | None
-    Limiting = Client = AsyncClient = object
+    Limiting = Client = AsyncClient = Masks = object
 
 
 def url_of(interface: Interface) -> Any:
@@ -191,6 +194,10 @@ class SettingsFields(BaseModel):
 
     budget: Limiting = Field(default=None, exclude=True, repr=False)
     """A `SvcBudget`: a call that would exceed it is not sent."""
+
+    pseudonyms: Masks = Field(default=None, exclude=True, repr=False)
+    """`Pseudonyms`: what identifies people is hidden in all that is sent, and restored in all that
+    comes back. `config["configurable"]["svc_pseudonyms"]` brings those of one run."""
 
     privacy: Privacy = None
     """"phi" keeps what is sent and answered out of callbacks, traces, errors and caches."""
@@ -338,6 +345,11 @@ class SettingsFields(BaseModel):
         if proxy is not None:
             check_proxy(proxy.get_secret_value())
         return proxy
+
+    @field_validator("pseudonyms")
+    @classmethod
+    def _check_pseudonyms(cls, pseudonyms: object) -> object:
+        return check_pseudonyms(pseudonyms)
 
     @field_validator("http_client", "http_async_client")
     @classmethod

@@ -8,6 +8,7 @@ from typing import TypeVar
 
 from .. import errors
 from .._wire import Event, StreamDecoder, Text, UnreadableError, Usage, v1
+from .pseudonyms import Restorer, restored_body
 from .steps import AnswerParser, Head, Loss
 
 T = TypeVar("T")
@@ -35,21 +36,36 @@ class EventParser(AnswerParser[list[Event]]):
         self._decoder = StreamDecoder()
         self._waiting: list[Event] = []
         self._texts: list[str] = []
+        self._restorer: Restorer | None = None
         self.length: int = 0
 
     def read_head(self, head: Head) -> None:
         label = head.headers.get("content-type", "")
         self._decoder = StreamDecoder(label, strict_end=self._strict_end)
+        if self.pseudonyms is not None:
+            self._restorer = self.pseudonyms.restorer()
 
     def parse_chunk(self, data: bytes) -> list[Event] | None:
-        return self._piece(self._decoder.decode(data))
+        return self._piece(self._restored(self._decoder.decode(data)))
 
     def close(self) -> list[Event] | None:
-        piece = self._piece(self._decoder.close()) or self._waiting
+        events = self._restored(self._decoder.close())
+        if self._restorer is not None:
+            events.insert(0, Text(self._restorer.close()))
+        piece = self._piece(events) or self._waiting
         reason = self._decoder.state.finish_reason
         if self.fault is None and not self._texts and reason not in _EMPTY_REASONS:
             self.fault = "the stream ended without any text"
         return piece or None
+
+    def _restored(self, events: list[Event]) -> list[Event]:
+        """The events with what their texts hid; a text that may end in a mark waits for more."""
+        if self._restorer is None:
+            return events
+        for event in events:
+            if isinstance(event, Text):
+                event.text = self._restorer.parse_chunk(event.text)
+        return [event for event in events if not isinstance(event, Text) or event.text]
 
     def _piece(self, events: list[Event]) -> list[Event] | None:
         piece = self._waiting
@@ -102,12 +118,18 @@ class WholeParser(AnswerParser[T]):
 
     def close(self) -> T | None:
         try:
-            answer = self._parse(b"".join(self._parts))
+            answer = self._parse(self._body())
         except UnreadableError as error:
             self.fault = str(error)
             self.error = error.error
             return None
         return answer
+
+    def _body(self) -> bytes:
+        body = b"".join(self._parts)
+        if self.pseudonyms is None:
+            return body
+        return restored_body(body, self.pseudonyms)
 
     def failure(self, message: str, loss: Loss | None) -> errors.SvcError:
         if loss is None:

@@ -14,6 +14,7 @@ from typing import Any, Literal, Protocol, TypeVar
 
 from .._base.lazy import WINGS, import_late
 from ..errors import SvcRequestError
+from .pseudonyms import pseudonyms_of_run
 
 Privacy = Literal["phi"] | None
 Kind = TypeVar("Kind", bound="type[Any]")
@@ -96,6 +97,9 @@ def _maybe_private(kind: type[Any], name: str, method: Callable[..., Any]) -> An
     def run(self: Any, *args: Any, **kwargs: Any) -> Any:
         if is_async and "trio" in sys.modules:
             refuse_trio()
+        pseudonyms = pseudonyms_of_run(args, kwargs)
+        if pseudonyms is not None and pseudonyms is not self.pseudonyms:
+            self = self.model_copy(update={"pseudonyms": pseudonyms})
         if self.privacy is None:
             return method(self, *args, **kwargs)
         private_run = _private_runs().private_run(method, (self, *args), kwargs)

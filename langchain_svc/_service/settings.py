@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import AsyncGenerator, Callable, Generator, Mapping
+from functools import partial
 from typing import TYPE_CHECKING, Self, TypeVar, cast
 from urllib.parse import urlsplit
 
@@ -20,6 +21,7 @@ from ..errors import SvcRequestError
 from .copies import CopyableSettings
 from .fields import reveal_secret
 from .price_lists import keep_prices, listed_prices
+from .pseudonyms import Pseudonymizer, hidden_body
 from .runs import refuse_trio
 from .steps import (
     BLOCK_LIMITS,
@@ -53,6 +55,15 @@ _FIXED_HEADERS = (
     ("User-Agent", f"langchain-svc/{__version__}"),
 )
 _JSON_HEADER = ("Content-Type", "application/json")
+
+
+def _with_pseudonyms(
+    new_parser: Callable[[], AnswerParser[T]], pseudonyms: Pseudonymizer
+) -> AnswerParser[T]:
+    """A parser that restores what the request hid."""
+    parser = new_parser()
+    parser.pseudonyms = pseudonyms
+    return parser
 
 
 @safe_constructor
@@ -102,6 +113,11 @@ class ServiceSettings(CopyableSettings):
         base_url = require_url(interface, getattr(self, interface.url_word))
         # Only now, so that no frame of an error has it among its variables.
         key = require_key(interface, reveal_secret(self.api_key))
+        if self.pseudonyms is not None:
+            private = (*map(self.pseudonyms.hide, private), *private)
+            parser = partial(_with_pseudonyms, parser, self.pseudonyms)
+            if body is not None:
+                body = hidden_body(body, self.pseudonyms)
         is_json = body is not None or interface.always_json
         request = Request(
             method=method,

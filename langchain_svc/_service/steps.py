@@ -17,6 +17,7 @@ from typing import Generic, NamedTuple, Protocol, TypeVar
 from .. import errors
 from .._http import FOREVER, Timeouts
 from .._wire import Price, read_failure
+from .pseudonyms import Pseudonymizer
 from .retry_budget import RetryBudget
 
 T = TypeVar("T")
@@ -237,9 +238,11 @@ class AnswerParser(Generic[T]):
         ended: Whether nothing can follow.
         usage: The tokens that the service reported.
         length: Characters of text that came, where that is known.
+        pseudonyms: What restores the texts of the answer, where its request was hidden.
     """
 
     whole = False
+    pseudonyms: Pseudonymizer | None = None
 
     def __init__(self) -> None:
         self.fault: str | None = None
