@@ -31,7 +31,7 @@ _JSON_STRING = re.compile(r'"(?:[^"\\]|\\.)*"')
 
 
 class Restorer(Protocol):
-    """Restores one text that comes in pieces."""
+    """Restores one text that comes in pieces: a `PseudonymRestorer`."""
 
     def parse_chunk(self, text: str) -> str:
         """The next piece, as far as it is certain."""

@@ -199,7 +199,7 @@ class CitedAnswer:
         self._index = -1  # of the last block
         self._in_plain_block = False
 
-    def parse_chunk(self, text: str) -> list[Block]:
+    def add_text(self, text: str) -> list[Block]:
         """The blocks that further text completes."""
         self._text.append(text)
         return self._checked(self._parser.parse_chunk(text))
@@ -318,7 +318,7 @@ class CitedMessages:
         """What can be shown of a message, or of a chunk of one."""
         chunk = _as_chunk(message)
         self._has_calls = self._has_calls or bool(chunk.tool_call_chunks)
-        blocks = self._answer.parse_chunk(str(message.text))
+        blocks = self._answer.add_text(str(message.text))
         chunk = chunk.model_copy(update={"content": blocks})
         if chunk.chunk_position != "last":
             return chunk

@@ -1,10 +1,17 @@
-"""Private runs: what may stand in traces, logs and errors, and what is masked."""
+"""Private runs, and pseudonyms: what may stand in records, and what may leave."""
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
+from .._base.lazy import lazy
 from .callbacks import PrivateCallbacks
 from .masks import mask, masked
-from .pseudonyms import PseudonymRestorer, Pseudonyms
 from .runs import PrivateRun, refuse_cache
+
+if TYPE_CHECKING:
+    from .pseudonyms import PseudonymRestorer, Pseudonyms
+else:
+    __getattr__ = lazy(__name__, {"pseudonyms": "PseudonymRestorer Pseudonyms"})
 
 private_run = PrivateRun  # as the core's protocol names it
