@@ -5,6 +5,7 @@ cannot run here has a line before it: `<!-- not run: why -->`.
 """
 
 import json
+import os
 import re
 import subprocess
 import sys
@@ -24,7 +25,12 @@ FILES = {
 PYTHON = [block for page in PAGES for block in blocks_of(page) if block.language == "python"]
 NOT_RUN = {block.place: block.reason for block in PYTHON if block.reason}
 RUNS = {block.place: [block] for block in PYTHON if block.page == README and not block.reason}
+# The page whose blocks are files: pytest runs these.
+RECIPE_OF_TESTS = ROOT / "docs" / "recipes" / "testing.md"
+BLOCKS_OF_FILES = [block for block in PYTHON if block.page == RECIPE_OF_TESTS]
 for page in DOCS:
+    if page == RECIPE_OF_TESTS:
+        continue
     if blocks := [block for block in PYTHON if block.page == page and not block.reason]:
         RUNS[blocks[0].place] = blocks
 
@@ -39,21 +45,18 @@ def test_the_blocks_run(blocks, sandbox, monkeypatch, tmp_path, capsys):
     run(blocks)
 
 
-def test_the_tests_of_the_page_on_testing_pass(tmp_path):
-    app, fixture, *tests = [
-        block.code for block in PYTHON if block.page.match("docs/recipes/testing.md")
-    ]
-    imports = """import pytest
-from langchain_svc import ChatSvc, SvcRateLimitError
-from langchain_svc.sandbox import Sandbox
-from shop import reply
-"""
-    files = {"shop.py": app, "conftest.py": fixture, "test_shop.py": imports + "\n".join(tests)}
-    for name, code in files.items():
-        (tmp_path / name).write_text(code, "utf-8")
+def test_the_recipe_of_tests_passes_in_an_empty_folder(tmp_path):
+    """Each block, unchanged, goes to the end of the file that its first line names."""
+    for block in BLOCKS_OF_FILES:
+        name = re.match(r"# (\w+\.py)", block.code)[1]
+        with (tmp_path / name).open("a", encoding="utf-8") as file:
+            file.write(block.code)
+    # As the command `pytest` does: the folder is not on the path by itself.
+    environment = os.environ | {"PYTEST_ADDOPTS": "", "PYTHONSAFEPATH": "1"}
     done = subprocess.run(
-        [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "--rootdir", "."],
+        [sys.executable, "-m", "pytest"],
         cwd=tmp_path,
+        env=environment,
         capture_output=True,
         text=True,
         check=False,
