@@ -24,7 +24,7 @@ LEFT_OUT = {
     "errors.py",
     "__init__.py",
 }  # used everywhere
-READ = ("_http/sockets.py", "read")  # by which the first byte of an answer comes
+READ = ("_http/sockets.py", "read_body")  # by which the first byte of an answer comes
 CALL = '<tool_call>\n{"name": "weather", "arguments": {"city": "Oslo"}}\n</tool_call>'
 
 
@@ -67,6 +67,10 @@ def traced() -> Trace:
             list(model.bind_tools([weather]).stream("How is the weather in Oslo?"))
         finally:
             sys.setprofile(None)
+    if not trace.answer:
+        sys.exit(
+            f"docs/paths.py: the trace never left {READ[1]} of {READ[0]}: correct READ"
+        )
     return trace
 
 
