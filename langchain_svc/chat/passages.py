@@ -27,6 +27,9 @@ _MARKS_OF_A_NUMBER = frozenset(".,+-/:%°")
 _UNSPACED = re.compile(
     r"[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u2e80-\u9fff\uf900-\ufaff]"
 )
+_LINE_BREAK = re.compile(
+    r"[ \t]{0,40}\r?\n\s{0,200}"
+)  # behind the hyphen of a broken word
 _NUMBER = re.compile(r"\d+(?:[.,\u00a0\u202f' ]\d{3})*(?:[.,]\d+)?")
 _CLUSTER = re.compile(
     r"(\s+)|(.[\u0300-\u036f\u0483-\u0487\u064b-\u065f\u3099\u309a]*)", re.DOTALL
@@ -102,7 +105,7 @@ def _folded_dash(text: str, begin: int, end: int) -> tuple[str, int]:
 
     A hyphen between letters is dropped, with the line break behind it. Elsewhere it may be a sign.
     """
-    broken = re.compile(r"[ \t]*\r?\n\s*").match(text, end)
+    broken = _LINE_BREAK.match(text, end)
     goes_on_at = broken.end() if broken else end
     before = text[begin - 1 : begin]
     after = text[goes_on_at : goes_on_at + 1]
