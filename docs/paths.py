@@ -25,6 +25,7 @@ LEFT_OUT = {
     "__init__.py",
 }  # used everywhere
 READ = ("_http/sockets.py", "read_body")  # by which the first byte of an answer comes
+_TRACES = 5
 CALL = '<tool_call>\n{"name": "weather", "arguments": {"city": "Oslo"}}\n</tool_call>'
 
 
@@ -86,20 +87,25 @@ def table(path: dict[str, str]) -> str:
     return "\n".join(lines)
 
 
-def main() -> None:
-    """Write the page, or check it."""
-    page = PAGE.read_text("utf-8")
-    trace = traced()
-    expected = page
+def written(page: str, trace: Trace) -> str:
+    """The page with the paths of a trace."""
     for name, path in (("prompt", trace.prompt), ("answer", trace.answer)):
-        head, begin, rest = expected.partition(
+        head, begin, rest = page.partition(
             f"<!-- {name}: written by docs/paths.py -->\n"
         )
         _, end, tail = rest.partition("<!-- end -->\n")
-        expected = f"{head}{begin}\n{table(path)}\n\n{end}{tail}"
+        page = f"{head}{begin}\n{table(path)}\n\n{end}{tail}"
+    return page
+
+
+def main() -> None:
+    """Write the page, or check it."""
+    page = PAGE.read_text("utf-8")
     if "--check" not in sys.argv:
-        PAGE.write_text(expected, "utf-8")
-    elif page != expected:
+        PAGE.write_text(written(page, traced()), "utf-8")
+        return
+    # A busy machine may deliver the answer in more reads, which changes the order of files.
+    if all(written(page, traced()) != page for _ in range(_TRACES)):
         sys.exit(
             "docs/architecture.md has other paths than the code: run python docs/paths.py"
         )
