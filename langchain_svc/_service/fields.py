@@ -10,7 +10,6 @@ from __future__ import annotations
 import math
 import os
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from inspect import Parameter, Signature
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Self, TypeAlias
 
 from langchain_core.utils import from_env
@@ -38,6 +37,7 @@ from ..config import (
     require_key,
     require_url,
 )
+from .class_help import describe_lazily
 from .names import resolve_aliases, suggest_name
 from .pseudonyms import check_pseudonyms
 from .retry_budget import RetryBudget
@@ -238,24 +238,7 @@ class SettingsFields(BaseModel):
     @classmethod
     def __pydantic_init_subclass__(cls, **kwargs: Any) -> None:
         super().__pydantic_init_subclass__(**kwargs)
-        # Our own settings stand first, and without what Pydantic checks about them.
-        package = __name__.partition(".")[0]
-        fields = cls.model_fields
-        names: dict[str, None] = {}
-        for base in cls.__mro__:
-            if base.__module__.partition(".")[0] == package:
-                names |= dict.fromkeys(vars(base).get("__annotations__", ()))
-        names |= dict.fromkeys(fields)
-        parameters = []
-        for name in names:
-            if name in fields:
-                default = fields[name].default
-                if fields[name].default_factory:
-                    default = None
-                parameters.append(
-                    Parameter(name, Parameter.KEYWORD_ONLY, default=default)
-                )
-        cls.__signature__ = Signature(parameters)
+        describe_lazily(cls)
 
     def __repr_args__(self) -> Iterator[tuple[str | None, object]]:
         """What was set, the model first; LangChain's profile and metadata would hide it."""

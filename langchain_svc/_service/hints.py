@@ -25,7 +25,10 @@ _NAMES_BY_HINT = {
     "did you mean 'timeout'? It is seconds of silence, in streams too": "stream_chunk_timeout",
     "did you mean 'max_retries'?": "max_retry",
     "did you mean 'extra_body'?": "model_kwargs",
-    "did you mean bind_tools?": "functions function_call",
+    (
+        "use model.bind_tools(tools), or model.with_structured_output(schema) in place of a chain "
+        "and its parser of functions"
+    ): "functions function_call",
     "give them to bind_tools": "tools",
     "give the schema to with_structured_output": "response_format",
     "leave it out: usage comes with every answer": "stream_usage stream_options",

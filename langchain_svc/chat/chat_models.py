@@ -13,7 +13,6 @@ from collections.abc import (
 )
 from functools import partial
 from inspect import signature
-from operator import attrgetter
 from typing import TYPE_CHECKING, Any, Literal, Self, TypeVar, overload
 
 from langchain_core.callbacks import (
@@ -45,7 +44,7 @@ from .._wire import Event, v1
 from ..config import GENERAL, V1, Interface
 from ..images import ImageStore
 from .messages import SystemRole, WireMessages, conversation_nonce, prompt_size
-from .model import TextModel
+from .model import TextModel, alias_of
 from .options import (
     CallOptions,
     DocumentLike,
@@ -112,7 +111,7 @@ class ChatSvc(TextModel, BaseChatModel):
         model_name: str = DEFAULT_MODEL
         max_completion_tokens: int | None = None
     else:
-        max_completion_tokens = property(attrgetter("max_tokens"))
+        max_completion_tokens = alias_of("max_tokens")
 
     overrides = frozenset(
         {

@@ -28,8 +28,13 @@ from .profiles import ListedModel, listed_models
 from .turn import PROVIDER, ChunkT, ResultT, Turn
 
 
-def _alias(name: str) -> property:
-    return property(attrgetter(name), doc=f"The same as `{name}`.")
+def alias_of(name: str) -> property:
+    """A property that reads and sets the field of another name."""
+
+    def set_field(model: object, value: object) -> None:
+        setattr(model, name, value)
+
+    return property(attrgetter(name), set_field, doc=f"The same as `{name}`.")
 
 
 class TextModel(ServiceSettings):
@@ -44,9 +49,9 @@ class TextModel(ServiceSettings):
 
         def _add_version(self, pkg: str, version: str) -> None: ...
     else:
-        model_name = _alias("model")
-        request_timeout = _alias("timeout")
-        stop_sequences = _alias("stop")
+        model_name = alias_of("model")
+        request_timeout = alias_of("timeout")
+        stop_sequences = alias_of("stop")
 
     models_path: ClassVar[str]
 

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import inspect
+import pydoc
+import re
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
+from langchain_core.prompts import ChatPromptTemplate
 from peers import png
 
 from langchain_svc import ChatSvc, ImageStore, SvcRequestError, SvcTranslate
@@ -19,12 +22,50 @@ SET = {"api_key": KEY, "base_url_v1": "http://127.0.0.1:1/v1"}
 
 def test_the_signature_says_what_may_be_given_and_not_how_it_is_checked():
     signature = str(inspect.signature(ChatSvc))
-    assert signature.startswith("(*, model='svc-turbo', temperature=None, ")
+    assert signature.startswith("(*, model: str = 'svc-turbo', temperature: Optional[float] = None")
+    assert "http_client: 'httpx.Client | httpx2.Client | None' = None" in signature
     assert {"api_key", "timeout", "max_retries"} <= inspect.signature(
         SvcTranslate
     ).parameters.keys()
     assert "Undefined" not in signature
     assert "0x" not in signature
+
+
+@pytest.mark.parametrize("kind", [ChatSvc, SvcTranslate], ids=lambda kind: kind.__name__)
+def test_help_says_what_each_parameter_of_ours_means(kind):
+    shown = pydoc.plain(pydoc.render_doc(kind))
+    _, _, parameters = inspect.getdoc(kind).partition("All parameters:\n")
+    ours = {"api_key", "timeout", "max_retries", "quota", "privacy"}
+    assert ours <= set(re.findall(r"^    (\w+): [A-Z\"`]", parameters, re.MULTILINE))
+    assert "timeout: Seconds without a byte after which a call is given up." in shown
+    assert "timeout: Optional[float] = 120.0" in shown
+
+
+def test_a_subclass_keeps_its_own_docstring():
+    class Own(ChatSvc):
+        """A model of ours."""
+
+        extra: int = 3
+
+    assert Own.__doc__ == "A model of ours."
+    assert "extra" in inspect.signature(Own).parameters
+
+
+def test_accepted_names_are_set_and_read_as_the_fields_that_they_stand_for():
+    model = ChatSvc(**SET)
+    aliases = {"model_name": "model", "request_timeout": "timeout",
+               "stop_sequences": "stop", "max_completion_tokens": "max_tokens"}  # fmt: skip
+    for value, (alias, name) in enumerate(aliases.items(), 3):
+        setattr(model, alias, value)
+        assert getattr(model, name) == getattr(model, alias) == value
+        assert name in model.model_fields_set
+
+
+@pytest.mark.parametrize("option", ["functions", "function_call"])
+def test_options_of_old_chains_name_what_replaces_them(option):
+    chain = ChatPromptTemplate.from_template("{x}") | ChatSvc(**SET).bind(**{option: ["f"]})
+    with pytest.raises(SvcRequestError, match=r"bind_tools\(.*with_structured_output\("):
+        chain.invoke({"x": "hi"})
 
 
 @pytest.mark.slow
