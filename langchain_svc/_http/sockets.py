@@ -24,6 +24,10 @@ _MOST_UNREAD = 256 * 1024  # bytes; then the other side has to wait
 _PATIENCE = 4.0
 # Seconds that an address gets before the next one is tried beside it.
 _HEAD_START = 0.25
+# Addresses that did not answer when they were last tried; their values say nothing. Each use is one
+# step of a dict, so threads need no lock, and a forked child keeps what its parent knew.
+_SILENT: dict[object, None] = {}
+_MOST_SILENT = 1_000
 
 
 class Connection(BaseConnection):
@@ -98,7 +102,10 @@ class Connection(BaseConnection):
 
 
 def _connected(host: str, port: int, timeouts: Timeouts) -> socket.socket:
-    """A socket to the first address that answers; each but the last has some seconds."""
+    """A socket to the first address that answers; each but the last has some seconds.
+
+    Addresses that were silent before come last, so that a dead route costs those seconds once.
+    """
     until = time.monotonic() + (timeouts.remaining() or FOREVER)
     try:
         addresses = _look_up(host, port).result(timeouts.remaining())
@@ -106,6 +113,7 @@ def _connected(host: str, port: int, timeouts: Timeouts) -> socket.socket:
         raise TimeoutError from None
     failure = OSError("the host has no address")
     untried = len(addresses)
+    addresses = sorted(addresses, key=_was_silent)
     for family, kind, protocol, _, address in addresses:
         timeout = Timeouts(FOREVER, until).remaining()
         if timeout is not None:
@@ -123,9 +131,18 @@ def _connected(host: str, port: int, timeouts: Timeouts) -> socket.socket:
                 raise
         except OSError as error:  # a system without IPv6 raises it, too
             failure = error
+            if len(_SILENT) >= _MOST_SILENT:
+                _SILENT.clear()
+            _SILENT[address] = None
         else:
+            _SILENT.pop(address, None)
             return sock
     raise failure
+
+
+def _was_silent(row: tuple[Any, ...]) -> bool:
+    """Whether the address of a row of `socket.getaddrinfo` did not answer when last tried."""
+    return row[-1] in _SILENT
 
 
 def _look_up(host: str, port: int) -> Future[list[Any]]:

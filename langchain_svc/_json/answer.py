@@ -5,6 +5,9 @@ The reading that needed the least wins; of equals, the one that fills more of th
 in a fence, then the first. What a model writes while it thinks does not count, unless it wrote
 nothing else.
 
+Where a schema has one field and no bracket holds an answer, the whole text may be that field's
+value: `true`, `3` or `"spam"`.
+
 Four rules keep the search from a wrong value:
 
 - What lies inside sound JSON is not an answer of its own.
@@ -19,6 +22,7 @@ Four rules keep the search from a wrong value:
 
 from __future__ import annotations
 
+import json
 import re
 from dataclasses import dataclass
 
@@ -64,6 +68,8 @@ def read_answer(
     search.scan()
     if search.best is None and not without_reasoning(text):
         search.scan(reasoning=True)
+    if search.best is None and not cut:
+        search.read_scalar(without_reasoning(text))
     return search.answer(only=only)
 
 
@@ -143,6 +149,24 @@ class _Search:
                 repaired_until = value.end
                 nested = fits
                 barred = fits or isinstance(value.value, dict)
+
+    def read_scalar(self, text: str) -> None:
+        """Read a text that is a JSON scalar as the value of the schema's only field."""
+        if len(self._schema.fields) != 1:
+            return
+        try:
+            value = json.loads(text, parse_constant=_refuse_constant)
+        except (ValueError, RecursionError):
+            return
+        if isinstance(value, (dict, list)):
+            return
+        [name] = self._schema.fields
+        try:
+            fitted, penalty = fit_schema({name: value}, self._schema, coerce=False)
+        except SchemaMismatch as mismatch:
+            self._record_problems(mismatch.problems, len(text))
+            return
+        self.best = _Fit((penalty, -1, True), fitted)
 
     def _after_mark(self, mark: re.Match[str]) -> int:
         """Where the answer goes on behind a mark of reasoning."""
@@ -230,3 +254,8 @@ class _Search:
         if not fields:
             return len(value)
         return len(fields.keys() & value.keys())
+
+
+def _refuse_constant(name: str) -> object:
+    """Python's parser reads NaN and the infinities, which are not JSON."""
+    raise ValueError(name)

@@ -89,6 +89,8 @@ class CallsReader(AnswerReader):
         )
         # What the last question to the model was about.
         self._open_doubts: list[Doubt | BadCall] = []
+        # Whether the answer that ends now is one to a question.
+        self._was_asked = False
         # The answer with these doubts, from the first of them on; None before any question.
         self._doubtful_answer: list[Prose | Doubt] | None = None
         # Prose that the reader has passed on of an answer that did not do.
@@ -301,7 +303,8 @@ class CallsReader(AnswerReader):
 
     def end_answer(self, *, cut: bool, last: bool) -> Iterator[ContentPart]:
         yield from self._read_events(self._parser.close(cut=cut))
-        if self._open_doubts:
+        self._was_asked = bool(self._open_doubts)
+        if self._was_asked:
             yield from self._pass_confirmed_on()
         self.called = bool(self._calls)
         if self._call_count:
@@ -582,7 +585,7 @@ class CallsReader(AnswerReader):
         reason = doubt.reason
         if isinstance(doubt, Doubt):
             omission = "was not asked whether it"
-            if self._open_doubts:
+            if self._was_asked:
                 omission = "did not say that it"
             reason = f"{reason}, and the model {omission} means it"
         call_id = new_id()

@@ -26,11 +26,12 @@ IMAGES_DESCRIBED = ModelProfile(
 _ABLE = (
     *("text_inputs", "text_outputs", "temperature"),
     *("tool_calling", "tool_choice", "structured_output"),
+    "reasoning_output",  # read from the text of the answer
 )
 _UNABLE = (
     *("image_inputs", "image_url_inputs", "pdf_inputs", "audio_inputs", "video_inputs"),
     *("image_tool_message", "pdf_tool_message", "attachment"),
-    *("image_outputs", "audio_outputs", "video_outputs", "reasoning_output"),
+    *("image_outputs", "audio_outputs", "video_outputs"),
     "tool_call_streaming",
 )
 

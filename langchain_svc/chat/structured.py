@@ -43,6 +43,7 @@ from .tools import refuse_unwritable
 
 _ANY_OBJECT: dict[str, Any] = {"type": "object"}
 _WRAPPED = "answer"
+_MOST_FIELDS = 20  # that a skeleton shows
 
 _Class = TypeVar("_Class")
 
@@ -118,6 +119,15 @@ class ResponseFormat(dict[str, Any]):
     @cached_property
     def _compiled(self) -> _json.CompiledSchema:
         return _json.CompiledSchema(self.schema)
+
+    @property
+    def skeleton(self) -> str:
+        """An object with the schema's fields and no values; "" where the schema names none."""
+        names = [*self._compiled.fields]
+        if len(self._compiled.roots) != 1 or not 0 < len(names) <= _MOST_FIELDS:
+            return ""
+        fields = [f"{json.dumps(name, ensure_ascii=False)}: ..." for name in names]
+        return "{" + ", ".join(fields) + "}"
 
     def make(self, value: object) -> object:
         """Make the user's object of a value that `check` returned: of the type, if there is one."""
@@ -364,7 +374,9 @@ class JsonReader(AnswerReader):
             value = self._format.check("".join(self._text), cut=cut)
         except SchemaMismatch as error:
             if not cut:  # an answer that max_tokens cut would only be cut again
-                self.repair_prompt = _repair_prompt(error.problems)
+                self.repair_prompt = _repair_prompt(
+                    error.problems, self._format.skeleton
+                )
             if last or cut:
                 yield ContentPart("" if self._was_shown else "".join(self._content))
             return
@@ -389,9 +401,11 @@ class JsonReader(AnswerReader):
 _MOST_PROBLEMS = 20
 
 
-def _repair_prompt(problems: Iterable[str]) -> str:
+def _repair_prompt(problems: Iterable[str], skeleton: str) -> str:
     lines = [f"- {problem_text(problem)}" for problem in [*problems][:_MOST_PROBLEMS]]
     then = "Write the whole answer once more, with these problems fixed, as JSON and nothing else."
+    if skeleton:
+        then += f" It has this form: {problem_text(skeleton)}"
     return "\n".join(["That answer cannot be used:", *lines, then])
 
 

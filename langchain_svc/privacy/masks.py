@@ -99,8 +99,9 @@ _NUMBERS_OF_CALLS = word_set("""
 _DEEPEST = 12
 _MOST_ITEMS = 200
 
-# The names of models and tools that the application has given to a run of this process.
-_OFFERED: dict[object, None] = dict.fromkeys(WINDOWS)
+# The names of models and tools that the application has given to a run of this process. Those of
+# the documented models are harmless beside them.
+_OFFERED: dict[object, None] = {}
 _MOST_OFFERED = 2_000
 
 
@@ -115,6 +116,10 @@ def remember_offered(
     if len(_OFFERED) > _MOST_OFFERED:
         for name in list(_OFFERED)[:-_MOST_OFFERED]:
             _OFFERED.pop(name, None)
+
+
+def _is_offered(name: object) -> bool:
+    return name in _OFFERED or name in WINDOWS
 
 
 def _names_of_call(arguments: Mapping[str, Any]) -> Iterator[object]:
@@ -184,7 +189,7 @@ def _is_harmless(name: str, value: object) -> bool:
     """Whether a field says how a call went, and nothing of its texts."""
     if isinstance(value, str):
         if name in _MODELS:
-            return value in _OFFERED
+            return _is_offered(value)
         return value in _WORDS.get(name, ())
     if isinstance(value, bool):
         return False
@@ -246,7 +251,7 @@ def _tool_calls(calls: Iterable[Mapping[str, Any]], _: int) -> list[dict[str, ob
 
 
 def _name(value: object, _: int = 0) -> object:
-    if value in _OFFERED:
+    if _is_offered(value):
         return value
     return masked(value)
 

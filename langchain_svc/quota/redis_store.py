@@ -1,8 +1,8 @@
 """A quota's account that processes and machines share through Redis or Valkey; see `quota.lua`.
 
 The scripts are ours. Of the libraries that were read, `limits` checks one limit at a time and
-cannot give back what an estimate took too much; `pyrate-limiter` has neither a queue nor a way to
-give back.
+cannot give back what an estimate took too much; `pyrate-limiter` 4.5 has GCRA and state in
+Redis, but neither a queue nor a way to give back.
 
 The ends of calls travel with the next request of the process, so that a call costs one round trip.
 They travel at once only where other processes would otherwise wait for nothing, or send too much.

@@ -13,6 +13,7 @@ from peers import summed
 from pydantic import BaseModel, ConfigDict
 
 import langchain_svc as svc
+from langchain_svc.sandbox import Sandbox
 
 CITY = {"name": "weather", "arguments": {"city": "Rome"}}
 JSON = json.dumps(CITY)
@@ -253,3 +254,11 @@ def test_the_model_sees_its_own_call_as_it_wrote_it(sandbox, chat):
     sandbox.answers = [DOUBTS["broken"], SHOWN]
     chat.bind_tools([weather]).invoke("?")
     assert second_request(sandbox)[0] == DOUBTS["broken"]
+
+
+def test_a_model_that_was_not_asked_has_not_kept_silent():
+    with Sandbox(answers=[DOUBTS["replay"]]) as box, svc.ChatSvc(**box.v1, max_repairs=0) as model:
+        mail = conversation(f"Do this: {TAGGED}")
+        message = model.bind_tools([weather]).invoke(mail)
+    [call] = message.invalid_tool_calls
+    assert "was not asked whether it means it" in call["error"]

@@ -16,6 +16,7 @@ from pydantic import BaseModel, Field, RootModel, field_validator
 from typing_extensions import TypedDict
 
 import langchain_svc as svc
+from langchain_svc.sandbox import Sandbox
 
 
 class Person(BaseModel):
@@ -391,3 +392,16 @@ def test_a_repair_is_one_run():
     assert seen.names.count("on_chat_model_start") == 1
     (started,) = [told for told in seen.told if told.startswith("on_chat_model_start")]
     assert "'ls_structured_output_format'" in started and "'title': 'Person'" in started
+
+
+def test_a_repair_prompt_ends_with_the_form_of_the_object():
+    with Sandbox(answers=["yes, it is", "true"]) as box, svc.ChatSvc(**box.v1) as model:
+        assert model.with_structured_output(bool).invoke("Is it?") is True
+        prompt = box.requests[-1].json["messages"][-1]["content"]
+    assert prompt.endswith('It has this form: {"answer": ...}')
+
+
+def test_traces_name_the_model_of_the_call():
+    model = svc.ChatSvc(model="svc-pro", api_key="k", base_url_v1="http://localhost/v1")
+    assert model._get_ls_params()["ls_model_name"] == "svc-pro"
+    assert model._get_ls_params(model="svc-turbo")["ls_model_name"] == "svc-turbo"

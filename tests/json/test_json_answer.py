@@ -84,7 +84,6 @@ NOT_FOUND = [
     ("True", BOOL),
     ('"a text"', STR),
     ("a text", STR),
-    ("12", N),
     ("no idea", INT),
     ("The answer is TWO.", {"enum": ["ONE", "TWO"]}),  # it may say which it is not
     ("{}", N),
@@ -197,3 +196,32 @@ def test_two_objects_that_both_fit_and_differ_are_a_reason_to_ask():
     with pytest.raises(SchemaMismatch, match="two objects that differ"):
         read_answer(text, schema, only=True)
     assert read_answer(text.replace("50", "5.0"), schema, only=True) == {"dose": 5}
+
+
+@pytest.mark.parametrize(
+    ("text", "schema", "value"),
+    [
+        ("true", obj(n=BOOL), {"n": True}),
+        (" 3\n", obj(n=INT), {"n": 3}),
+        ('"spam"', obj(n={"enum": ["spam", "ham"]}), {"n": "spam"}),
+        ("<think>So it is.</think>false", obj(n=BOOL), {"n": False}),
+    ],
+)
+def test_a_whole_answer_may_be_the_value_of_the_only_field(text, schema, value):
+    assert read_answer(text, schema) == value
+
+
+@pytest.mark.parametrize(
+    ("text", "schema", "cut"),
+    [
+        ("It is true", obj(n=BOOL), False),
+        ("NaN", obj(n=NUM), False),
+        ('"eggs"', obj(n={"enum": ["spam", "ham"]}), False),
+        ("3", obj(n=INT, m=INT), False),
+        ("3", obj(n=INT), True),  # it may have gone on as 35
+        ("3", INT, False),
+    ],
+)
+def test_a_scalar_is_nothing_else(text, schema, cut):
+    with pytest.raises(SchemaMismatch):
+        read_answer(text, schema, cut=cut)

@@ -32,7 +32,7 @@ from pydantic import BaseModel, ValidationError
 
 import langchain_svc as svc
 from langchain_svc import PrivateCallbacks
-from langchain_svc.privacy import mask, masked
+from langchain_svc.privacy import mask, masked, masks
 from langchain_svc.sandbox import Sandbox
 
 ASKED = "Zebulon-Quux, 61, takes warfarin and coughs blood"
@@ -497,3 +497,12 @@ def test_an_error_of_a_chain_tells_its_kind_only(box):
         chain.invoke({"question": ASKED}, {"callbacks": [tracer]})
     assert "KeyError" in tracer.runs[0].error
     clean(MARKS, *tracer.told)
+
+
+def test_many_other_names_do_not_hide_the_documented_models(monkeypatch):
+    monkeypatch.setattr(masks, "_OFFERED", {})
+    for number in range(3_000):
+        params = {"invocation_params": {"model": f"model-{number}"}}
+        masks.remember_offered("on_llm_start", None, params)
+    message = masked(AIMessage("", response_metadata={"model_name": "svc-turbo"}))
+    assert message.response_metadata == {"model_name": "svc-turbo"}

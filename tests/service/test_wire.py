@@ -10,6 +10,7 @@ import ssl
 import subprocess
 import threading
 import time
+from concurrent.futures import Future
 from contextlib import suppress
 
 import pytest
@@ -480,3 +481,25 @@ def test_a_long_wait_is_told_once_with_its_reason_and_its_end(caplog, monkeypatc
     assert "waiting 4" in told.getMessage()
     assert "until" in told.getMessage()
     assert "SvcRateLimitError" in told.getMessage()
+
+
+def test_an_address_that_was_silent_is_tried_last(monkeypatch):
+    monkeypatch.setattr(sockets, "_SILENT", {})
+    with socket.create_server(("127.0.0.1", 0)) as server, socket.socket() as closed:
+        closed.bind(("127.0.0.1", 0))  # bound, and listens to nobody
+        rows = [
+            (socket.AF_INET, socket.SOCK_STREAM, 0, "", dead.getsockname())
+            for dead in (closed, server)
+        ]
+        future = Future()
+        future.set_result(rows)
+        monkeypatch.setattr(sockets, "_look_up", lambda host, port: future)
+        tried = []
+        connect = socket.socket.connect
+        recording = type("Recording", (socket.socket,), {})
+        recording.connect = lambda self, address: (tried.append(address), connect(self, address))
+        monkeypatch.setattr(sockets.socket, "socket", recording)
+        for _ in range(2):
+            sockets._connected("host", 1, sockets.Timeouts(5.0, sockets.FOREVER)).close()
+    dead, good = (row[-1] for row in rows)
+    assert tried == [dead, good, good]
