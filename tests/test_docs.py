@@ -4,6 +4,7 @@ The blocks of a page run in order in one namespace, those of the README each alo
 cannot run here has a line before it: `<!-- not run: why -->`.
 """
 
+import inspect
 import json
 import os
 import re
@@ -42,6 +43,17 @@ def test_the_blocks_run(blocks, sandbox, monkeypatch, tmp_path, capsys):
     monkeypatch.chdir(tmp_path)
     for name, text in FILES.items():
         (tmp_path / name).write_text(text, "utf-8")
+    run(blocks)
+
+
+@pytest.mark.parametrize("kind", ["ChatSvc", "SvcLLM", "SvcToolkit", "SvcMedicalToolkit"])
+def test_the_blocks_of_a_docstring_run(kind, sandbox, monkeypatch):
+    for name, value in sandbox.env.items():
+        monkeypatch.setenv(name, value)
+    docstring = inspect.getdoc(getattr(langchain_svc, kind))
+    text = re.sub(r"(?m)^ {4}", "", docstring)
+    blocks = [block for block in blocks_of(README, text) if block.language == "python"]
+    assert len(blocks) > 1
     run(blocks)
 
 

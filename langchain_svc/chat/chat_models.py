@@ -80,19 +80,100 @@ _Object = TypeVar("_Object")
 class ChatSvc(TextModel, BaseChatModel):
     """A chat model on the service's v1 interface.
 
-    Every way of calling a LangChain chat model works: `invoke`, `stream`, `batch`, their
-    async versions, `stream_events`. Answers always carry `usage_metadata`, and
-    `response_metadata` with `model_name`, `finish_reason`, `id`, `rate_limit` and
-    `usage_source` ("service" or "estimated").
+    Every way of calling a LangChain chat model works: `invoke`, `stream`, `batch`, their async
+    versions, `stream_events`. Tool calls and objects are asked for in the prompt, since the
+    endpoint knows neither, and read from the answer's text.
 
+    Setup:
+        The key and the address come from your provider. Without a key, `langchain-svc sandbox`
+        serves on your machine, and prints variables that work.
+
+        ```sh
+        pip install -c constraints.txt ".[agents,cli,sandbox]"
+        export SVC_API_KEY="..." SVC_BASE_URL_V1="https://.../v1"
+        ```
+
+    Key init args (completion params):
+        model: The model's id, such as "svc-pro"; `list_models()` names them.
+        temperature: 0 to 2.
+        max_tokens: The most tokens of an answer; the service takes 2,000 where it is None.
+        stop: Texts that end an answer, applied by the client.
+
+    Key init args (client params):
+        api_key: The key; otherwise `SVC_API_KEY`.
+        base_url_v1: The address; otherwise `SVC_BASE_URL_V1`.
+        timeout: Seconds to wait for the next byte. `deadline` bounds the whole call.
+        max_retries: How often a call is tried again.
+
+    Instantiate:
+        ```python
         from langchain_svc import ChatSvc
 
-        model = ChatSvc(model="svc-pro", api_key="...", base_url_v1="https://.../v1")
-        model.invoke("Good morning")
+        model = ChatSvc(model="svc-pro", temperature=0, max_retries=2)
+        ```
 
-    Settings that shape an answer can be given for one call: `model.invoke(..., temperature=0)`,
-    and so `model`, `max_tokens`, `stop`, `timeout`, `deadline`, `max_retries`, `max_repairs`,
-    `on_cut`, `max_continuations`.
+    Invoke:
+        ```python
+        messages = [("system", "Answer in one sentence."), ("human", "What is 17 * 23?")]
+        answer = model.invoke(messages)
+        print(answer.text)
+        ```
+
+        Settings that shape an answer can be given for one call, `model.invoke(...,
+        temperature=0)`: `model`, `max_tokens`, `stop`, `timeout`, `deadline`, `max_retries`,
+        `max_repairs`, `on_cut`, `max_continuations`, `extra_body`.
+
+    Stream:
+        ```python
+        for chunk in model.stream("Tell me a joke about HTTP."):
+            print(chunk.text, end="")
+        ```
+
+    Async:
+        ```python
+        answer = await model.ainvoke("What is 17 * 23?")
+        ```
+
+    Tool calling:
+        ```python
+        def weather(city: str) -> str:
+            \"\"\"Say what the weather of a city is.\"\"\"
+            return f"It is sunny in {city}."
+
+        answer = model.bind_tools([weather]).invoke("How is the weather in Paris?")
+        print(answer.tool_calls)
+        ```
+
+    Structured output:
+        ```python
+        from pydantic import BaseModel
+
+        class Meeting(BaseModel):
+            topic: str
+            city: str
+
+        text = "The meeting about 'caching' is in Lisbon."
+        print(model.with_structured_output(Meeting).invoke(text))
+        ```
+
+    Citations:
+        ```python
+        cited = model.with_citations(["Grass is green in spring."])
+        print(cited.invoke("Which colour is grass in spring?").content_blocks)
+        ```
+
+    Token usage:
+        ```python
+        print(answer.usage_metadata)
+        ```
+
+        `usage_source` in `response_metadata` says whether the service reported it or it is
+        estimated.
+
+    Response metadata:
+        ```python
+        print(answer.response_metadata["model_name"], answer.response_metadata["finish_reason"])
+        ```
 
     Raises:
         SvcError: Every failure of a call; see `langchain_svc.errors` for the tree.

@@ -95,18 +95,50 @@ class _Prompt(Turn[Generation, GenerationChunk]):
 class SvcLLM(TextModel, BaseLLM):
     """A text model on the service's general interface: a text in, a text out.
 
-    `invoke`, `stream`, `batch` and their async versions work as for any LangChain LLM. Each
-    generation carries `generation_info` with `model_name`, `model_provider`, `total_tokens`,
-    `usage_source` ("service" or "estimated") and what else came: `timestamp`, `request_id`,
-    `rate_limit`. The service sends one token count, which is not split by guessing.
+    Each generation carries `generation_info` with `model_name`, `model_provider`,
+    `total_tokens`, `usage_source` ("service" or "estimated") and what else came: `timestamp`,
+    `request_id`, `rate_limit`. The service sends one token count, which is not split by guessing.
 
+    Setup:
+        ```sh
+        pip install -c constraints.txt ".[agents,cli,sandbox]"
+        export SVC_API_KEY="..." SVC_BASE_URL="https://..."
+        ```
+
+    Key init args (completion params):
+        model: The model's id; None for the service's default.
+        temperature: 0 to 1.
+        stop: Texts that end an answer, applied by the client.
+
+    Key init args (client params):
+        api_key: The key; otherwise `SVC_API_KEY`.
+        base_url: The address; otherwise `SVC_BASE_URL`.
+
+    Instantiate:
+        ```python
         from langchain_svc import SvcLLM
 
-        llm = SvcLLM(api_key="...", base_url="https://...")
-        llm.invoke("Good morning")
+        llm = SvcLLM(temperature=0)
+        ```
 
-    Settings of an answer can be given for one call, too: `llm.invoke(..., temperature=0)`, and so
-    `model`, `stop`, `timeout`, `deadline`, `max_retries`.
+    Invoke:
+        ```python
+        print(llm.invoke("Good morning"))
+        ```
+
+        `model`, `temperature`, `stop`, `timeout`, `deadline` and `max_retries` can be given for
+        one call, too.
+
+    Stream:
+        ```python
+        for piece in llm.stream("What is 17 * 23?"):
+            print(piece, end="")
+        ```
+
+    Async:
+        ```python
+        print(await llm.ainvoke("Good morning"))
+        ```
 
     Raises:
         SvcError: Every failure of a call; see `langchain_svc.errors` for the tree.

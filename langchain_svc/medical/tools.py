@@ -205,12 +205,33 @@ _TOOLS: dict[str, type[MedicalTool]] = {
 
 
 class SvcMedicalToolkit(MedicalSettings, ServiceToolkit):
-    """The four medical tools over shared connections.
+    """The four medical tools over shared connections, with a patient whom your program binds.
 
+    Setup:
+        ```sh
+        pip install -c constraints.txt ".[agents,cli,sandbox]"
+        export SVC_MEDICAL_API_KEY="..." SVC_MEDICAL_BASE_URL="https://..."
+        ```
+
+    Key init args:
+        patient: The record that is sent, which the model neither sees nor invents.
+        answer_to: Who reads the answers, "model" or "program".
+        deliver: Your function that gets each result.
+        selected: Names of the tools to offer; None for all.
+
+    Instantiate:
+        ```python
         from langchain_svc import PatientContext, SvcMedicalToolkit
 
-        with SvcMedicalToolkit(patient=PatientContext(age=61)) as toolkit:
-            agent = create_agent(model, toolkit.get_tools())
+        toolkit = SvcMedicalToolkit(patient=PatientContext(age=61))
+        print([tool.name for tool in toolkit.get_tools()])
+        ```
+
+    Invoke:
+        ```python
+        consult = toolkit.get_tools()[0]
+        print(consult.invoke({"message": "Is a dry cough common with this medication?"}))
+        ```
 
     Raises:
         pydantic.ValidationError: From the constructor, for a setting out of its bounds.

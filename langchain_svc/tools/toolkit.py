@@ -24,14 +24,38 @@ _TOOLS: dict[str, type[ServiceTool]] = {
 class SvcToolkit(ServiceToolkit):
     """Translation, image analysis and image generation for an agent.
 
-        from langchain_svc import SvcToolkit
-
-        with SvcToolkit(api_key="...", base_url="https://...", base_url_v1="...") as toolkit:
-            handle = toolkit.images.add("photo.jpg")
-            agent = create_agent(model, toolkit.get_tools())
-
     All tools share the toolkit's connections and its store of images. It takes the constructor
     parameters that every class of this package takes, and passes them on.
+
+    Setup:
+        ```sh
+        pip install -c constraints.txt ".[agents,cli,sandbox]"
+        export SVC_API_KEY="..." SVC_BASE_URL="https://..." SVC_BASE_URL_V1="https://.../v1"
+        ```
+
+    Key init args:
+        selected: Names of the tools to give; None for all.
+        images: The store of images, which tools name by handles.
+        image_api: Which interface makes images, "v1" or "general".
+
+    Instantiate:
+        ```python
+        from langchain_svc import SvcToolkit
+
+        toolkit = SvcToolkit()
+        print([tool.name for tool in toolkit.get_tools()])
+        ```
+
+    Use within an agent:
+        ```python
+        from langchain.agents import create_agent
+
+        from langchain_svc import ChatSvc
+
+        agent = create_agent(ChatSvc(), toolkit.get_tools())
+        state = agent.invoke({"messages": [("user", "Generate an image of a red circle.")]})
+        print(state["messages"][-1].text)
+        ```
     """
 
     interfaces = (V1, GENERAL)
