@@ -100,9 +100,9 @@ class TextModel(ServiceSettings):
             stop = self.stop
         params: LangSmithParams = super()._get_ls_params(stop, **kwargs)  # type: ignore[misc]  # LangChain's
         params["ls_provider"] = PROVIDER
-        model = kwargs.get("model")
+        model = kwargs.get("model_name")  # LangChain itself reads `model` of a call
         if isinstance(model, str):
-            params["ls_model_name"] = model  # of this call
+            params["ls_model_name"] = model
         return params
 
     @classmethod

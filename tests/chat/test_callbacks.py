@@ -9,6 +9,7 @@ from contextvars import copy_context
 
 import pytest
 from langchain_core.caches import InMemoryCache
+from langchain_core.callbacks import BaseCallbackHandler
 from langchain_core.runnables import RunnableLambda
 from peers import summed, thawed
 from rich.console import Console
@@ -346,3 +347,15 @@ def test_a_refused_call_is_an_error(sandbox, chat, usage):
     assert sandbox.requests == []
     assert counted(usage)["errors"] == {"SvcRequestError": 2}
     assert "calls" not in counted(usage)
+
+
+@pytest.mark.parametrize("name", ["model", "model_name"])
+def test_traces_name_the_model_of_the_call(sandbox, name):
+    class Seen(BaseCallbackHandler):
+        def on_chat_model_start(self, *_, metadata, **__):
+            models.append(metadata["ls_model_name"])
+
+    models = []
+    with ChatSvc(**sandbox.v1, model="svc-turbo") as model:
+        model.invoke("Hi", {"callbacks": [Seen()]}, **{name: "svc-pro"})
+    assert models == ["svc-pro"]

@@ -399,9 +399,3 @@ def test_a_repair_prompt_ends_with_the_form_of_the_object():
         assert model.with_structured_output(bool).invoke("Is it?") is True
         prompt = box.requests[-1].json["messages"][-1]["content"]
     assert prompt.endswith('It has this form: {"answer": ...}')
-
-
-def test_traces_name_the_model_of_the_call():
-    model = svc.ChatSvc(model="svc-pro", api_key="k", base_url_v1="http://localhost/v1")
-    assert model._get_ls_params()["ls_model_name"] == "svc-pro"
-    assert model._get_ls_params(model="svc-turbo")["ls_model_name"] == "svc-turbo"
