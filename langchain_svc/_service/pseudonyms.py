@@ -8,7 +8,6 @@ that no text can take another way.
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Mapping
 from typing import Any, Protocol, TypeGuard
 
@@ -27,7 +26,8 @@ _NOT_TEXT = frozenset(
         *("from", "to", "language", "imagingType", "image", "images"),
     }
 )
-_JSON_STRING = re.compile(r'"(?:[^"\\]|\\.)*"')
+
+_DECODER = json.JSONDecoder()
 
 
 class Restorer(Protocol):
@@ -125,11 +125,19 @@ def restored_body(body: bytes, pseudonyms: Pseudonymizer) -> bytes:
     except ValueError:
         return pseudonyms.restore(text).encode()
 
-    def restored(match: re.Match[str]) -> str:
-        string = json.loads(match[0])
+    pieces: list[str] = []
+    at = 0
+    while True:
+        begin = text.find('"', at)
+        if begin < 0:
+            break
+        string, end = _DECODER.raw_decode(text, begin)
         whole = pseudonyms.restore(string)
+        pieces.append(text[at:begin])
         if whole == string:
-            return match[0]
-        return json.dumps(whole, ensure_ascii=False)
-
-    return _JSON_STRING.sub(restored, text).encode()
+            pieces.append(text[begin:end])
+        else:
+            pieces.append(json.dumps(whole, ensure_ascii=False))
+        at = end
+    pieces.append(text[at:])
+    return "".join(pieces).encode()

@@ -346,7 +346,7 @@ def test_a_fork_amid_the_very_first_call(box):
         model, begun = ChatSvc(**{box.v1!r}), threading.Event()
         class Slow:
             def find_spec(self, name, *_):
-                if name == "httpx":
+                if name == "httptools":
                     begun.set()
                     time.sleep(1)
         sys.meta_path.insert(0, Slow())
