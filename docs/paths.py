@@ -17,9 +17,10 @@ import threading
 from pathlib import Path
 from types import FrameType
 
+import langchain_svc
 from langchain_svc import ChatSvc
 
-PACKAGE = Path(__file__).resolve().parents[1] / "langchain_svc"
+PACKAGE = Path(langchain_svc.__file__).resolve().parent  # an installed one, too
 PAGE = Path(__file__).with_name("architecture.md")
 LEFT_OUT = {
     "_base",
