@@ -51,7 +51,7 @@ class EventParser(AnswerParser[list[Event]]):
     def close(self) -> list[Event] | None:
         events = self._restored(self._decoder.close())
         if self._restorer is not None:
-            events.insert(0, Text(self._restorer.close()))
+            _add_text(events, self._restorer.close())
         piece = self._piece(events) or self._waiting
         reason = self._decoder.state.finish_reason
         if self.fault is None and not self._texts and reason not in _EMPTY_REASONS:
@@ -97,6 +97,17 @@ class EventParser(AnswerParser[list[Event]]):
     def failure(self, message: str, loss: Loss | None) -> errors.SvcError:
         del loss
         return errors.SvcStreamError(message, partial="".join(self._texts))
+
+
+def _add_text(events: list[Event], text: str) -> None:
+    """Put the last of an answer's text behind its other texts, and before what ends it."""
+    if not text:
+        return
+    place = 0
+    for number, event in enumerate(events, 1):
+        if isinstance(event, Text):
+            place = number
+    events.insert(place, Text(text))
 
 
 class WholeParser(AnswerParser[T]):

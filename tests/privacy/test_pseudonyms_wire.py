@@ -4,6 +4,7 @@ import asyncio
 import json
 import pickle
 
+import httpx
 import pytest
 from langchain.agents import create_agent
 from langchain_core.documents import Document
@@ -182,3 +183,32 @@ def test_pickles_and_reprs_hold_nothing_and_say_what_is_missing():
     again = pickle.loads(data).model_copy(update={"api_key": "k"})
     with pytest.raises(svc.SvcRequestError, match="pseudonyms"):
         again.invoke("Hi")
+
+
+def streamed(body):
+    """What a stream brings whose body, in lines of JSON, is this and has no last line end."""
+    headers = {"content-type": "application/x-ndjson"}
+    transport = httpx.MockTransport(
+        lambda _: httpx.Response(200, headers=headers, content=json.dumps(body))
+    )
+    with httpx.Client(transport=transport) as client:
+        model = svc.ChatSvc(
+            api_key="k",
+            base_url_v1="http://127.0.0.1:1/v1",
+            http_client=client,
+            pseudonyms=people(),
+            max_retries=0,
+        )
+        return "".join(chunk.text for chunk in model.stream("Anna Meyer"))
+
+
+def test_a_mark_that_is_cut_off_comes_behind_the_text_before_it():
+    delta = {"content": "Hello there [PERSON"}
+    body = {"choices": [{"index": 0, "delta": delta, "finish_reason": "stop"}]}
+    assert streamed(body) == "Hello there [PERSON"
+
+
+def test_a_stream_without_text_is_still_an_error():
+    body = {"choices": [{"index": 0, "delta": {}, "finish_reason": "stop"}]}
+    with pytest.raises(svc.SvcStreamError, match="without any text"):
+        streamed(body)
