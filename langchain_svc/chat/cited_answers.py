@@ -18,7 +18,7 @@ from collections.abc import (
     Sequence,
 )
 from dataclasses import dataclass
-from typing import Any, TypeAlias, TypeVar, cast
+from typing import Any, NamedTuple, TypeAlias, TypeVar, cast
 
 from langchain_core.documents import Document
 from langchain_core.language_models import LanguageModelInput
@@ -51,7 +51,7 @@ from .citations import (
     unknown_numbers,
 )
 from .options import DocumentLike, Unsupported
-from .passages import Passage, Passages
+from .passages import Passage, Passages, Place
 
 Block: TypeAlias = dict[str, Any]
 Nonce: TypeAlias = Callable[[Sequence[BaseMessage]], str]
@@ -176,6 +176,18 @@ def _document_text(block: Mapping[str, Any]) -> str | None:
 # -- what is answered -------------------------------------------------------------------------
 
 
+class LookedUp(NamedTuple):
+    """A statement, and where its quotes stand; those that stand nowhere are left out."""
+
+    statement: AnswerStatement
+    places: Sequence[Place]
+
+    @property
+    def is_doubtful(self) -> bool:
+        """Whether it has quotes, and none of them stands anywhere."""
+        return bool(self.statement.quotes) and not self.places
+
+
 class CitedAnswer:
     """One answer, read as it comes: blocks of text with their annotations.
 
@@ -194,7 +206,7 @@ class CitedAnswer:
         self._unsupported = unsupported
         self._repairs_left = max_repairs
         self._parser = CitationParser(conversation.nonce)
-        self._buffer: list[AnswerStatement] = []  # from the first doubtful statement on
+        self._buffer: list[LookedUp] = []  # from the first doubtful statement on
         self._text: list[str] = []
         self._index = -1  # of the last block
         self._in_plain_block = False
@@ -216,9 +228,7 @@ class CitedAnswer:
     @property
     def questions(self) -> list[BaseMessage] | None:
         """The conversation that asks about the doubtful statements; None: nothing is asked."""
-        doubtful = [
-            statement for statement in self._buffer if self._is_doubtful(statement)
-        ]
+        doubtful = [item.statement for item in self._buffer if item.is_doubtful]
         if not doubtful or self._repairs_left == 0:
             return None
         question = repair_question(doubtful, self.conversation.nonce, _harmless)
@@ -228,13 +238,15 @@ class CitedAnswer:
     def repair(self, answer: str) -> None:
         """Take what the model answered to the questions."""
         self._repairs_left -= 1
-        count = sum(map(self._is_doubtful, self._buffer))
-        repairs = read_repairs(answer, count, self.conversation.nonce)
-        number = 0
-        for place, statement in enumerate(self._buffer):
-            if self._is_doubtful(statement):
-                self._buffer[place] = self._repaired(statement, repairs.get(number))
-                number += 1
+        doubtful = [
+            place for place, item in enumerate(self._buffer) if item.is_doubtful
+        ]
+        repairs = read_repairs(answer, len(doubtful), self.conversation.nonce)
+        for number, place in enumerate(doubtful):
+            if number in repairs:
+                self._buffer[place] = self._repaired(
+                    self._buffer[place], repairs[number]
+                )
 
     def settle(self) -> list[Block]:
         """The blocks that were held.
@@ -242,41 +254,35 @@ class CitedAnswer:
         Raises:
             SvcOutputError: A statement's quotes stand nowhere, and this is to be an error.
         """
-        return [
-            block for statement in self._buffer for block in self._blocks(statement)
-        ]
+        return [block for item in self._buffer for block in self._blocks(item)]
 
-    def _repaired(
-        self, statement: AnswerStatement, repair: AnswerStatement | None
-    ) -> AnswerStatement:
+    def _repaired(self, item: LookedUp, repair: AnswerStatement) -> LookedUp:
         """A statement as the model wrote it anew, if its new quotes stand somewhere."""
-        if repair is None or self._is_doubtful(repair):
-            return statement
-        indent = statement.text[: len(statement.text) - len(statement.text.lstrip())]
-        return AnswerStatement(indent + repair.text, repair.quotes)
+        text = item.statement.text
+        indent = text[: len(text) - len(text.lstrip())]
+        repaired = self._looked_up(AnswerStatement(indent + repair.text, repair.quotes))
+        return item if repaired.is_doubtful else repaired
 
-    def _is_doubtful(self, statement: AnswerStatement) -> bool:
-        return bool(statement.quotes) and not places_of(
-            statement, self.conversation.passages
-        )
+    def _looked_up(self, statement: AnswerStatement) -> LookedUp:
+        return LookedUp(statement, places_of(statement, self.conversation.passages))
 
     def _checked(self, statements: Iterator[AnswerStatement]) -> list[Block]:
         blocks: list[Block] = []
-        for statement in statements:
-            if self._buffer or self._is_doubtful(statement):
-                self._buffer.append(statement)
+        for item in map(self._looked_up, statements):
+            if self._buffer or item.is_doubtful:
+                self._buffer.append(item)
             else:
-                blocks += self._blocks(statement)
+                blocks += self._blocks(item)
         return blocks
 
-    def _blocks(self, statement: AnswerStatement) -> list[Block]:
+    def _blocks(self, item: LookedUp) -> list[Block]:
         """A statement as a block of its own; neighbouring text without citations is one block."""
+        statement, places = item
         if not statement.quotes:
             if not self._in_plain_block:
                 self._index += 1
             self._in_plain_block = True
             return [{"type": "text", "text": statement.text, "index": self._index}]
-        places = places_of(statement, self.conversation.passages)
         annotations: list[Any] = list(annotations_of(statement, places))
         if places:
             self.report.verified += len(places)
