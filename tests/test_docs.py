@@ -34,6 +34,12 @@ for page in DOCS:
         continue
     if blocks := [block for block in PYTHON if block.page == page and not block.reason]:
         RUNS[blocks[0].place] = blocks
+# The classes that ask the service: models, tools and toolkits.
+SERVICES = [
+    name
+    for name in langchain_svc.__all__
+    if "max_retries" in getattr(getattr(langchain_svc, name), "model_fields", ())
+]
 
 
 @pytest.mark.parametrize("blocks", RUNS.values(), ids=RUNS)
@@ -46,11 +52,20 @@ def test_the_blocks_run(blocks, sandbox, monkeypatch, tmp_path, capsys):
     run(blocks)
 
 
-@pytest.mark.parametrize("kind", ["ChatSvc", "SvcLLM", "SvcToolkit", "SvcMedicalToolkit"])
-def test_the_blocks_of_a_docstring_run(kind, sandbox, monkeypatch):
+@pytest.mark.parametrize("kind", SERVICES)
+def test_a_docstring_has_the_sections_of_langchain_and_its_blocks_run(kind, sandbox, monkeypatch):
     for name, value in sandbox.env.items():
         monkeypatch.setenv(name, value)
     docstring = inspect.getdoc(getattr(langchain_svc, kind))
+    sections = dict(re.findall(r"(?m)^(\w[^:\n]*):\n((?: {4}.*\n|\n)+)", docstring))
+    assert {"Setup", "Instantiate"} <= sections.keys()
+    parameters = [text for name, text in sections.items() if name.startswith("Key init args")]
+    names = re.findall(r"(?m)^ {4}(?! )(.*)", "".join(parameters))
+    assert names
+    for line in names:  # a list: lines alone would flow together in editors and in the reference
+        name = re.match(r"- `(\w+)`: ", line)
+        assert name, line
+        assert name[1] in getattr(langchain_svc, kind).model_fields
     text = re.sub(r"(?m)^ {4}", "", docstring)
     blocks = [block for block in blocks_of(README, text) if block.language == "python"]
     assert len(blocks) > 1

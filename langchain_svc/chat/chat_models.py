@@ -94,16 +94,16 @@ class ChatSvc(TextModel, BaseChatModel):
         ```
 
     Key init args (completion params):
-        model: The model's id, such as "svc-pro"; `list_models()` names them.
-        temperature: 0 to 2.
-        max_tokens: The most tokens of an answer; the service takes 2,000 where it is None.
-        stop: Texts that end an answer, applied by the client.
+        - `model`: The model's id, such as "svc-pro"; `list_models()` names them.
+        - `temperature`: 0 to 2.
+        - `max_tokens`: The most tokens of an answer; the service takes 2,000 where it is None.
+        - `stop`: Texts that end an answer, applied by the client.
 
     Key init args (client params):
-        api_key: The key; otherwise `SVC_API_KEY`.
-        base_url_v1: The address; otherwise `SVC_BASE_URL_V1`.
-        timeout: Seconds to wait for the next byte. `deadline` bounds the whole call.
-        max_retries: How often a call is tried again.
+        - `api_key`: The key; otherwise `SVC_API_KEY`.
+        - `base_url_v1`: The address; otherwise `SVC_BASE_URL_V1`.
+        - `timeout`: Seconds to wait for the next byte. `deadline` bounds the whole call.
+        - `max_retries`: How often a call is tried again.
 
     Instantiate:
         ```python

@@ -106,13 +106,13 @@ class SvcLLM(TextModel, BaseLLM):
         ```
 
     Key init args (completion params):
-        model: The model's id; None for the service's default.
-        temperature: 0 to 1.
-        stop: Texts that end an answer, applied by the client.
+        - `model`: The model's id; None for the service's default.
+        - `temperature`: 0 to 1.
+        - `stop`: Texts that end an answer, applied by the client.
 
     Key init args (client params):
-        api_key: The key; otherwise `SVC_API_KEY`.
-        base_url: The address; otherwise `SVC_BASE_URL`.
+        - `api_key`: The key; otherwise `SVC_API_KEY`.
+        - `base_url`: The address; otherwise `SVC_BASE_URL`.
 
     Instantiate:
         ```python

@@ -124,10 +124,63 @@ class StatusArguments(Record):
 class SvcMedicalConsult(MedicalTool):
     """A consultation in one of 50+ specialties, answered in the language asked for (PRO).
 
-        from langchain_svc import SvcMedicalConsult
+    Setup:
+        ```sh
+        pip install -c constraints.txt ".[agents,cli,sandbox]"
+        export SVC_MEDICAL_API_KEY="..." SVC_MEDICAL_BASE_URL="https://..."
+        ```
 
-        tool = SvcMedicalConsult(api_key="...", medical_base_url="https://...")
-        tool.invoke({"message": "Is a dry cough common with this medication?"})
+    Key init args:
+        - `patient`: The record that is sent, or "per_run", or a function that loads it by its case;
+          with None the model gives the fields.
+        - `answer_to`: Who reads the answers, "model" or "program".
+        - `deliver`: Your function that gets each `ClinicalResult`.
+        - `api_key`: The key; otherwise `SVC_MEDICAL_API_KEY`.
+        - `medical_base_url`: The address; otherwise `SVC_MEDICAL_BASE_URL`.
+
+    Instantiate:
+        ```python
+        from langchain_svc import PatientContext, SvcMedicalConsult
+
+        tool = SvcMedicalConsult(patient=PatientContext(age=61))
+        ```
+
+    Invoke:
+        ```python
+        print(tool.invoke({"message": "Is a dry cough common?"}))
+        ```
+
+        `specialty` and `language` may be given, too.
+
+    Invoke with ToolCall:
+        ```python
+        call = {
+            "type": "tool_call",
+            "id": "1",
+            "name": "svc_medical_consult",
+            "args": {"message": "Is a dry cough common?"},
+        }
+        message = tool.invoke(call)
+        print(message.artifact.urgency)
+        ```
+
+        The artifact is a `ClinicalResult`; with `answer_to="program"` it is a receipt without the
+        answer.
+
+    Use within an agent:
+        ```python
+        from langchain.agents import create_agent
+
+        from langchain_svc import ChatSvc
+
+        agent = create_agent(ChatSvc(), [tool])
+        question = 'Ask a consultation about "chest pain".'
+        state = agent.invoke({"messages": [("user", question)]})
+        print(state["messages"][-1].text)
+        ```
+
+    Raises:
+        SvcError: Every failure of a call that no model made; a model gets its text instead.
 
     Rests on the medical API, "Chat request".
     """
@@ -146,6 +199,62 @@ class SvcMedicalConsult(MedicalTool):
 
 class SvcDecisionSupport(MedicalTool):
     """Guidance by clinical protocols from symptoms, readings and history (New).
+
+    Setup:
+        ```sh
+        pip install -c constraints.txt ".[agents,cli,sandbox]"
+        export SVC_MEDICAL_API_KEY="..." SVC_MEDICAL_BASE_URL="https://..."
+        ```
+
+    Key init args:
+        - `patient`: The record that is sent, or "per_run", or a function that loads it by its case;
+          with None the model gives the fields.
+        - `answer_to`: Who reads the answers, "model" or "program".
+        - `deliver`: Your function that gets each `ClinicalResult`.
+        - `api_key`: The key; otherwise `SVC_MEDICAL_API_KEY`.
+        - `medical_base_url`: The address; otherwise `SVC_MEDICAL_BASE_URL`.
+
+    Instantiate:
+        ```python
+        from langchain_svc import PatientContext, SvcDecisionSupport
+
+        tool = SvcDecisionSupport(patient=PatientContext(vital_signs={"heart_rate": 104}))
+        ```
+
+    Invoke:
+        ```python
+        print(tool.invoke({"symptoms": ["chest pain"], "specialty": "cardiology"}))
+        ```
+
+    Invoke with ToolCall:
+        ```python
+        call = {
+            "type": "tool_call",
+            "id": "1",
+            "name": "svc_decision_support",
+            "args": {"symptoms": ["chest pain"], "specialty": "cardiology"},
+        }
+        message = tool.invoke(call)
+        print(message.artifact.recommendations)
+        ```
+
+        The artifact is a `ClinicalResult`; with `answer_to="program"` it is a receipt without the
+        answer.
+
+    Use within an agent:
+        ```python
+        from langchain.agents import create_agent
+
+        from langchain_svc import ChatSvc
+
+        agent = create_agent(ChatSvc(), [tool])
+        question = 'Give decision support in cardiology for "chest pain".'
+        state = agent.invoke({"messages": [("user", question)]})
+        print(state["messages"][-1].text)
+        ```
+
+    Raises:
+        SvcError: Every failure of a call that no model made; a model gets its text instead.
 
     Rests on the medical API, "Decision support request".
     """
@@ -167,6 +276,65 @@ class SvcDecisionSupport(MedicalTool):
 class SvcCancerRisk(MedicalTool):
     """A cancer risk assessment from symptoms, risk factors and images (PRO).
 
+    Setup:
+        ```sh
+        pip install -c constraints.txt ".[agents,cli,sandbox]"
+        export SVC_MEDICAL_API_KEY="..." SVC_MEDICAL_BASE_URL="https://..."
+        ```
+
+    Key init args:
+        - `patient`: The record that is sent, or "per_run", or a function that loads it by its case;
+          with None the model gives the fields.
+        - `answer_to`: Who reads the answers, "model" or "program".
+        - `deliver`: Your function that gets each `ClinicalResult`.
+        - `api_key`: The key; otherwise `SVC_MEDICAL_API_KEY`.
+        - `medical_base_url`: The address; otherwise `SVC_MEDICAL_BASE_URL`.
+
+    Instantiate:
+        ```python
+        from langchain_svc import PatientContext, SvcCancerRisk
+
+        tool = SvcCancerRisk(patient=PatientContext(age=61, risk_factors=["smoking"]))
+        ```
+
+    Invoke:
+        ```python
+        print(tool.invoke({"symptoms": "a cough for two months"}))
+        ```
+
+        `imaging_type` may be given, too. Images are part of the record:
+        `PatientContext(images=...)`.
+
+    Invoke with ToolCall:
+        ```python
+        call = {
+            "type": "tool_call",
+            "id": "1",
+            "name": "svc_cancer_risk",
+            "args": {"symptoms": "a cough for two months"},
+        }
+        message = tool.invoke(call)
+        print(message.artifact.risk_level)
+        ```
+
+        The artifact is a `ClinicalResult`; with `answer_to="program"` it is a receipt without the
+        answer.
+
+    Use within an agent:
+        ```python
+        from langchain.agents import create_agent
+
+        from langchain_svc import ChatSvc
+
+        agent = create_agent(ChatSvc(), [tool])
+        question = 'Assess the risk of cancer for "a cough for two months".'
+        state = agent.invoke({"messages": [("user", question)]})
+        print(state["messages"][-1].text)
+        ```
+
+    Raises:
+        SvcError: Every failure of a call that no model made; a model gets its text instead.
+
     Rests on the medical API, "Cancer diagnosis request".
     """
 
@@ -182,6 +350,49 @@ class SvcCancerRisk(MedicalTool):
 
 class SvcMedicalStatus(MedicalTool):
     """Whether the medical interface works: its state, uptime, latency and capabilities.
+
+    Setup:
+        ```sh
+        pip install -c constraints.txt ".[agents,cli,sandbox]"
+        export SVC_MEDICAL_API_KEY="..." SVC_MEDICAL_BASE_URL="https://..."
+        ```
+
+    Key init args:
+        - `api_key`: The key; otherwise `SVC_MEDICAL_API_KEY`.
+        - `medical_base_url`: The address; otherwise `SVC_MEDICAL_BASE_URL`.
+
+    Instantiate:
+        ```python
+        from langchain_svc import SvcMedicalStatus
+
+        tool = SvcMedicalStatus()
+        ```
+
+    Invoke:
+        ```python
+        print(tool.invoke({}))
+        ```
+
+    Invoke with ToolCall:
+        ```python
+        call = {"type": "tool_call", "id": "1", "name": "svc_medical_status", "args": {}}
+        message = tool.invoke(call)
+        print(message.artifact.raw)
+        ```
+
+    Use within an agent:
+        ```python
+        from langchain.agents import create_agent
+
+        from langchain_svc import ChatSvc
+
+        agent = create_agent(ChatSvc(), [tool])
+        state = agent.invoke({"messages": [("user", "Does the medical service work?")]})
+        print(state["messages"][-1].text)
+        ```
+
+    Raises:
+        SvcError: Every failure of a call that no model made; a model gets its text instead.
 
     Rests on the medical API, "Status response".
     """
@@ -214,10 +425,10 @@ class SvcMedicalToolkit(MedicalSettings, ServiceToolkit):
         ```
 
     Key init args:
-        patient: The record that is sent, which the model neither sees nor invents.
-        answer_to: Who reads the answers, "model" or "program".
-        deliver: Your function that gets each result.
-        selected: Names of the tools to offer; None for all.
+        - `patient`: The record that is sent, which the model neither sees nor invents.
+        - `answer_to`: Who reads the answers, "model" or "program".
+        - `deliver`: Your function that gets each result.
+        - `selected`: Names of the tools to offer; None for all.
 
     Instantiate:
         ```python

@@ -121,13 +121,62 @@ class GenerateArguments(GeneralGenerateArguments):
 class SvcTranslate(ServiceTool):
     """Translates text (POST /api/translate).
 
+    Setup:
+        ```sh
+        pip install -c constraints.txt ".[agents,cli,sandbox]"
+        export SVC_API_KEY="..." SVC_BASE_URL="https://..."
+        ```
+
+    Key init args:
+        - `api_key`: The key; otherwise `SVC_API_KEY`.
+        - `base_url`: The address; otherwise `SVC_BASE_URL`.
+        - `timeout`: Seconds to wait for the next byte. `deadline` bounds the whole call.
+        - `max_retries`: How often a call is tried again.
+
+    Instantiate:
+        ```python
         from langchain_svc import SvcTranslate
 
-        tool = SvcTranslate(api_key="...", base_url="https://...")
-        tool.invoke({"text": "good morning", "target": "es"})
+        tool = SvcTranslate(max_retries=2)
+        ```
 
-    The artifact of a `ToolMessage` has `text`, `source`, `target`, the `raw` body and where it
-    comes from. Rests on the general API, section 2.
+    Invoke:
+        ```python
+        print(tool.invoke({"text": "Good morning", "target": "es"}))
+        ```
+
+        `source`, the language of the text, is detected if it is left out.
+
+    Invoke with ToolCall:
+        ```python
+        call = {
+            "type": "tool_call",
+            "id": "1",
+            "name": "svc_translate",
+            "args": {"text": "Good morning", "target": "es"},
+        }
+        message = tool.invoke(call)
+        print(message.content, message.artifact["source"])
+        ```
+
+        The artifact has `text`, `source`, `target`, the `raw` body and where it comes from.
+
+    Use within an agent:
+        ```python
+        from langchain.agents import create_agent
+
+        from langchain_svc import ChatSvc
+
+        agent = create_agent(ChatSvc(), [tool])
+        question = "Translate 'Good morning' into 'es'."
+        state = agent.invoke({"messages": [("user", question)]})
+        print(state["messages"][-1].text)
+        ```
+
+    Raises:
+        SvcError: Every failure of a call that no model made; a model gets its text instead.
+
+    Rests on the general API, section 2.
     """
 
     name: str = "svc_translate"
@@ -169,9 +218,65 @@ class SvcTranslate(ServiceTool):
 class SvcAnalyzeImage(ServiceTool):
     """Says what is in an image (POST /api/vision): description, text, objects, moderation.
 
-    An image is a handle of `images`, a public http(s) address, which is passed on and never
-    fetched by us, or base64. The artifact has `text`, `result`, the `raw` body and where it comes
-    from. Rests on the general API, section 2.
+    Setup:
+        ```sh
+        pip install -c constraints.txt ".[agents,cli,sandbox]"
+        export SVC_API_KEY="..." SVC_BASE_URL="https://..."
+        ```
+
+    Key init args:
+        - `images`: The `ImageStore` whose handles the tool takes; tools can share it.
+        - `max_inline_bytes`: The largest image that may be given as base64.
+        - `api_key`: The key; otherwise `SVC_API_KEY`.
+        - `base_url`: The address; otherwise `SVC_BASE_URL`.
+
+    Instantiate:
+        ```python
+        from langchain_svc import ImageStore, SvcAnalyzeImage
+
+        images = ImageStore()
+        tool = SvcAnalyzeImage(images=images)
+        ```
+
+    Invoke:
+        ```python
+        handle = images.add("https://example.com/photo.jpg")  # or a path, bytes, base64
+        print(tool.invoke({"image": handle, "task": "describe"}))
+        ```
+
+        `task` is "describe", "ocr", "detect" or "moderate". `image` is a handle, base64, or a
+        public http(s) address, which is passed on and never fetched by this package.
+
+    Invoke with ToolCall:
+        ```python
+        call = {
+            "type": "tool_call",
+            "id": "1",
+            "name": "svc_analyze_image",
+            "args": {"image": handle, "task": "detect"},
+        }
+        message = tool.invoke(call)
+        print(message.content, message.artifact["result"])
+        ```
+
+        The artifact has `text`, `result`, the `raw` body and where it comes from.
+
+    Use within an agent:
+        ```python
+        from langchain.agents import create_agent
+
+        from langchain_svc import ChatSvc
+
+        agent = create_agent(ChatSvc(), [tool])
+        question = f"Describe the image {handle}."
+        state = agent.invoke({"messages": [("user", question)]})
+        print(state["messages"][-1].text)
+        ```
+
+    Raises:
+        SvcError: Every failure of a call that no model made; a model gets its text instead.
+
+    Rests on the general API, section 2.
     """
 
     name: str = "svc_analyze_image"
@@ -228,9 +333,70 @@ class SvcAnalyzeImage(ServiceTool):
 class SvcGenerateImage(ServiceTool):
     """Makes images from a description (POST /images/generate, or /api/generate-image).
 
-    The images land in `images`, and the model gets their handles. The artifact has `images`
-    (handles), `unread` (what came and could not be kept, with the reason), the `raw` body and
-    where it comes from. Rests on the v1 API and general API, section 2.
+    The images land in `images`, and the model gets their handles.
+
+    Setup:
+        ```sh
+        pip install -c constraints.txt ".[agents,cli,sandbox]"
+        export SVC_API_KEY="..." SVC_BASE_URL_V1="https://.../v1"
+        ```
+
+    Key init args:
+        - `images`: The `ImageStore` where images land.
+        - `api`: Which interface makes them, "v1" (up to four at once) or "general".
+        - `retry_lost`: Whether to send again what may have been made, and paid for, already.
+        - `api_key`: The key; otherwise `SVC_API_KEY`.
+        - `base_url_v1`: The address; otherwise `SVC_BASE_URL_V1`. With `api="general"` it is
+          `base_url`, otherwise `SVC_BASE_URL`.
+
+    Instantiate:
+        ```python
+        from langchain_svc import ImageStore, SvcGenerateImage
+
+        images = ImageStore()
+        tool = SvcGenerateImage(images=images)
+        ```
+
+    Invoke:
+        ```python
+        print(tool.invoke({"prompt": "a red circle", "size": "1024x1024"}))
+        for image in images:
+            print(image.handle, image.format, image.width, image.height)
+        ```
+
+        `images.save(image.handle, "circle.png")` writes a file.
+
+    Invoke with ToolCall:
+        ```python
+        call = {
+            "type": "tool_call",
+            "id": "1",
+            "name": "svc_generate_image",
+            "args": {"prompt": "a red circle", "n": 2},
+        }
+        message = tool.invoke(call)
+        print(message.artifact["images"], message.artifact["unread"])
+        ```
+
+        The artifact has `images` (handles), `unread` (what came and could not be kept, with the
+        reason), the `raw` body and where it comes from.
+
+    Use within an agent:
+        ```python
+        from langchain.agents import create_agent
+
+        from langchain_svc import ChatSvc
+
+        agent = create_agent(ChatSvc(), [tool])
+        question = "Generate an image of a red circle."
+        state = agent.invoke({"messages": [("user", question)]})
+        print(state["messages"][-1].text)
+        ```
+
+    Raises:
+        SvcError: Every failure of a call that no model made; a model gets its text instead.
+
+    Rests on the v1 API and the general API, section 2.
     """
 
     name: str = "svc_generate_image"

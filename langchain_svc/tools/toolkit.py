@@ -34,9 +34,9 @@ class SvcToolkit(ServiceToolkit):
         ```
 
     Key init args:
-        selected: Names of the tools to give; None for all.
-        images: The store of images, which tools name by handles.
-        image_api: Which interface makes images, "v1" or "general".
+        - `selected`: Names of the tools to give; None for all.
+        - `images`: The store of images, which tools name by handles.
+        - `image_api`: Which interface makes images, "v1" or "general".
 
     Instantiate:
         ```python
