@@ -8,10 +8,10 @@ from dataclasses import replace
 from functools import partial
 
 from langchain_svc.sandbox.context import Settings
-from langchain_svc.sandbox.faults import Fault, FaultBook
+from langchain_svc.sandbox.faults import NO_EFFECT, Effect, FaultBook
 from langchain_svc.sandbox.inspector import Inspector
 from langchain_svc.sandbox.log import Log, ServedExchange
-from langchain_svc.sandbox.response import NO_FAULT, Ending, Response, apply_fault
+from langchain_svc.sandbox.response import Ending, Response, apply_fault
 from langchain_svc.sandbox.scripted import Script
 from langchain_svc.sandbox.server import HttpConnection
 from langchain_svc.sandbox.service import Service
@@ -83,7 +83,7 @@ class App:
         """Answer; return whether the client left before it was over."""
         path = request.path
         exchange.fault = self._faults.pick(path) or self._script.next_fault(path)
-        fault = exchange.fault or NO_FAULT
+        fault = exchange.fault or NO_EFFECT
         if fault.hang or fault.raw is not None or fault.reset == "before":
             return await _misbehave(fault, connection)
         reply = await self._make_reply(request, exchange, fault, connection)
@@ -103,7 +103,7 @@ class App:
         self,
         request: HttpRequest,
         exchange: ServedExchange,
-        fault: Fault,
+        fault: Effect,
         connection: HttpConnection,
     ) -> HttpReply | None:
         if fault.status is not None:
@@ -139,7 +139,7 @@ def _log_bug(bug: Exception) -> None:
 # -- sending: each function returns whether the client left before it was over --------------------
 
 
-async def _misbehave(fault: Fault, connection: HttpConnection) -> bool:
+async def _misbehave(fault: Effect, connection: HttpConnection) -> bool:
     """Do what leaves no HTTP answer at all."""
     if await connection.wait(fault.delay):
         return True

@@ -6,14 +6,17 @@ to an answer, and `app.py` to the connection.
 
 import json
 import random
+import reprlib
 import threading
 from collections import deque
-from collections.abc import Iterable, Mapping
-from dataclasses import field
-from typing import Annotated, Literal
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import field, fields
+from functools import wraps
+from typing import Annotated, Literal, TypeVar
 
-from pydantic import ConfigDict, Field
+from pydantic import ConfigDict, Field, ValidationError
 from pydantic.dataclasses import dataclass
+from pydantic_core import ErrorDetails
 
 Reset = Literal["before", "inside"]
 Mangle = Literal["json", "utf8", "content-type"]
@@ -25,11 +28,84 @@ _Seconds = Annotated[float, Field(ge=0)]
 _HeaderName = Annotated[str, Field(pattern=r"^[A-Za-z0-9!#$%&'*+.^_`|~-]+$")]
 _HeaderText = Annotated[str, Field(pattern=r"^[\x01-\x09\x0b\x0c\x0e-\xff]*$")]
 _CONFIG = ConfigDict(strict=True, extra="forbid", allow_inf_nan=False)
+_Checked = TypeVar("_Checked")
+
+
+def _with_plain_errors(kind: type[_Checked]) -> type[_Checked]:
+    """Make a class raise ValueErrors of one line, where pydantic's have four and a link."""
+    check = kind.__init__
+
+    @wraps(check)
+    def init(self: _Checked, *args: object, **values: object) -> None:
+        try:
+            check(self, *args, **values)
+        except ValidationError as error:
+            # The first is enough: a wrong header is a problem for each type that it may have.
+            raise ValueError(_explain(error.errors()[0])) from None
+
+    kind.__init__ = init  # type: ignore[assignment,method-assign]
+    return kind
+
+
+def _explain(problem: ErrorDetails) -> str:
+    if problem["type"] == "value_error":
+        return str(problem["ctx"]["error"])
+    place = problem["loc"][0]
+    name = str(_NAMES_BY_PLACE.get(place, place))
+    if problem["type"] == "unexpected_keyword_argument":
+        names = _NAMES_BY_PLACE.values()
+        hint = _did_you_mean(name, names) or f"known are: {', '.join(names)}"
+        return f"Fault has no field {name!r}; {hint}"
+    value = reprlib.repr(problem["input"])
+    if name == "headers":
+        value = f"a {type(problem['input']).__name__}"  # it may hold a key
+    return f"{name}: {problem['msg']}, got {value}"
+
+
+def _did_you_mean(text: str, options: Iterable[str]) -> str:
+    import difflib  # noqa: PLC0415  # 13 ms, which only a mistake costs
+
+    matches = difflib.get_close_matches(text, list(options), 1, 0.75)
+    return f"did you mean {matches[0]!r}?" if matches else ""
 
 
 @dataclass(frozen=True, config=_CONFIG)
-class Fault:
-    """Something that goes wrong; every field is optional, times are in seconds.
+class Effect:
+    """What goes wrong with a request; without a field, nothing does. `Fault` tells the fields."""
+
+    status: Annotated[int, Field(ge=200, le=599)] | None = None
+    body: object = None
+    headers: Mapping[_HeaderName, _HeaderText | int | float] = field(
+        default_factory=dict
+    )
+    content_type: _HeaderText | None = None
+    delay: _Seconds = 0.0
+    hang: bool = False
+    reset: Reset | None = None
+    cut: bool = False
+    end: bool = False
+    stall: bool = False
+    heartbeats: Annotated[float, Field(gt=0)] | None = None
+    error_event: bool = False
+    mangle: Mangle | None = None
+    raw: bytes | None = None
+    after: Annotated[int, Field(ge=0)] = 1
+
+    @property
+    def interrupts(self) -> bool:
+        """Whether the answer is not delivered to its end."""
+        stops = self.cut or self.end or self.stall or self.error_event
+        return stops or self.reset == "inside"
+
+
+NO_EFFECT = Effect()
+_EFFECTS = [name for name in vars(NO_EFFECT) if name not in {"heartbeats", "after"}]
+
+
+@_with_plain_errors
+@dataclass(frozen=True, config=_CONFIG, repr=False)
+class Fault(Effect):
+    """Something that goes wrong: at least one field up to `raw`; times are in seconds.
 
     Attributes:
         status: Answer with this status instead of doing the work.
@@ -53,28 +129,12 @@ class Fault:
         times: Only the first N matching requests.
 
     Raises:
-        ValueError: A field is out of its bounds, or two fields contradict each other.
+        ValueError: A field is out of its bounds or unknown, two fields contradict each other, or
+            nothing would go wrong.
     """
 
-    status: Annotated[int, Field(ge=200, le=599)] | None = None
-    body: object = None
-    headers: Mapping[_HeaderName, _HeaderText | int | float] = field(
-        default_factory=dict
-    )
-    content_type: _HeaderText | None = None
-    delay: _Seconds = 0.0
-    hang: bool = False
-    reset: Reset | None = None
-    cut: bool = False
-    end: bool = False
-    stall: bool = False
-    heartbeats: Annotated[float, Field(gt=0)] | None = None
-    error_event: bool = False
-    mangle: Mangle | None = None
-    raw: bytes | None = None
-    after: Annotated[int, Field(ge=0)] = 1
     path: str | None = None
-    rate: Annotated[float, Field(ge=0, le=1)] = 1.0
+    rate: Annotated[float, Field(gt=0, le=1)] = 1.0
     times: Annotated[int, Field(ge=1)] | None = None
 
     def __post_init__(self) -> None:
@@ -92,34 +152,96 @@ class Fault:
             )
         if self.heartbeats is not None and not self.stall:
             raise ValueError("heartbeats: expected stall=True beside it")
+        neutral = vars(NO_EFFECT)
+        if all(getattr(self, name) == neutral[name] for name in _EFFECTS):
+            raise ValueError(
+                f"{self} does nothing; say what goes wrong, such as Fault(status=503). "
+                f"Choose from {', '.join(_EFFECTS)}"
+            )
+        if self.after != 1 and not self.interrupts and self.mangle != "json":
+            raise ValueError(
+                "after: expected reset='inside', cut, end, stall, error_event or mangle='json' "
+                "beside it. It counts pieces of one answer; for the first N requests there is times"
+            )
 
-    @property
-    def interrupts(self) -> bool:
-        """Whether the answer is not delivered to its end."""
-        stops = self.cut or self.end or self.stall or self.error_event
-        return stops or self.reset == "inside"
+    def __repr__(self) -> str:
+        defaults = {**vars(NO_EFFECT), "path": None, "rate": 1.0, "times": None}
+        changed = [
+            f"{name}={value!r}"
+            for name, value in vars(self).items()
+            if value != defaults[name]
+        ]
+        return f"Fault({', '.join(changed)})"
+
+    def matches(self, path: str) -> bool:
+        """Whether a request to this path may get the fault."""
+        return self.path is None or path.endswith(self.path)
+
+
+_NAMES_BY_PLACE: dict[int | str, str] = dict(
+    enumerate(member.name for member in fields(Fault))
+)
 
 
 class FaultBook:
     """The faults of one sandbox and how many requests each has matched; safe from any thread."""
 
-    def __init__(self, faults: Iterable[Fault], seed: int) -> None:
+    def __init__(
+        self, faults: Fault | Iterable[Fault], seed: int, paths: Collection[str]
+    ) -> None:
         self._lock = threading.Lock()
         self._seed = seed
+        self._paths = paths
         self._next: deque[Fault] = deque(maxlen=_MOST_NEXT)
         self.replace(faults)
 
-    def replace(self, faults: Iterable[Fault]) -> None:
-        """Use these faults from now on, their counters at zero."""
-        new_faults = tuple(faults)
-        for fault in new_faults:
-            if not isinstance(fault, Fault):
-                raise TypeError(
-                    f"faults: expected Fault objects, got {type(fault).__name__}."
-                )
+    def replace(self, faults: Fault | Iterable[Fault]) -> None:
+        """Use these faults from now on, their counters at zero.
+
+        Raises:
+            TypeError: One of them is no fault.
+            ValueError: One of them can never happen.
+        """
+        new_faults = self._require_reachable(faults)
         with self._lock:
             self._faults = new_faults
             self._counts = [0] * len(new_faults)
+
+    def _require_reachable(self, faults: Fault | Iterable[Fault]) -> tuple[Fault, ...]:
+        if isinstance(faults, Fault):
+            return self._require_reachable([faults])
+        if not isinstance(faults, Iterable):
+            raise TypeError(_not_a_fault("faults", faults))
+        new_faults = tuple(faults)
+        taken: set[str] = set()  # paths whose requests all get a fault before this one
+        for index, fault in enumerate(new_faults):
+            name = f"faults[{index}]"
+            if not isinstance(fault, Fault):
+                raise TypeError(_not_a_fault(name, fault))
+            matches = {path for path in self._paths if fault.matches(path)}
+            if not matches:
+                raise ValueError(f"{name}: {self._unknown_path(str(fault.path))}")
+            if matches <= taken:
+                raise ValueError(
+                    f"{name} never happens: faults before it take all its requests. Give them "
+                    "times=, rate= or another path=, or put this one first."
+                )
+            if fault.times is None and fault.rate == 1:
+                taken |= matches
+        return new_faults
+
+    def _unknown_path(self, path: str) -> str:
+        # A path is often written without its beginning, so the ends are options, too.
+        ends = {
+            valid[position:]
+            for valid in self._paths
+            for position, character in enumerate(valid)
+            if character == "/"
+        }
+        hint = _did_you_mean(path, sorted(ends))
+        if not hint:
+            hint = f"the paths are {', '.join(self._paths)}."
+        return f"no endpoint's path ends with {path!r}; {hint}"
 
     @property
     def faults(self) -> tuple[Fault, ...]:
@@ -146,7 +268,7 @@ class FaultBook:
             if self._next:
                 return self._next.popleft()
             for index, fault in enumerate(self._faults):
-                if fault.path is not None and not path.endswith(fault.path):
+                if not fault.matches(path):
                     continue
                 self._counts[index] += 1
                 count = self._counts[index]
@@ -157,3 +279,7 @@ class FaultBook:
                 if random.Random(seed).random() < fault.rate:  # noqa: S311  # no secret
                     return fault
         return None
+
+
+def _not_a_fault(name: str, value: object) -> str:
+    return f"{name}: expected a Fault, such as Fault(status=503), got {reprlib.repr(value)}."

@@ -261,17 +261,7 @@ def _questions(body: dict[str, object]) -> list[str]:
 
 
 def _fault_in_words(fault: Fault) -> str:
-    if id(fault) in _NAMES:
-        return _NAMES[id(fault)]
-    changed = [
-        f"{name}={value!r}"
-        for name, value in vars(fault).items()
-        if value != _NO_FAULT[name]
-    ]
-    return _shorten(", ".join(changed), 200)
-
-
-_NO_FAULT = vars(Fault())
+    return _NAMES.get(id(fault)) or _shorten(repr(fault), 200)
 
 
 def _detail(exchange: ServedExchange, piece: int, host: str) -> dict[str, object]:

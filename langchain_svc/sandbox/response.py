@@ -5,7 +5,7 @@ from contextlib import aclosing
 from dataclasses import dataclass, replace
 from enum import Enum
 
-from langchain_svc.sandbox.faults import Fault
+from langchain_svc.sandbox.faults import NO_EFFECT, Effect
 from langchain_svc.sandbox.wire import (
     HALF_CHARACTER,
     JSON_TYPE,
@@ -14,8 +14,6 @@ from langchain_svc.sandbox.wire import (
     Stream,
     encode,
 )
-
-NO_FAULT = Fault()
 
 _BODILESS = frozenset({204, 304})  # HTTP forbids these a body
 
@@ -53,7 +51,7 @@ class Response:
     heartbeat: bytes = b""
 
 
-def apply_fault(reply: HttpReply, fault: Fault = NO_FAULT) -> Response:
+def apply_fault(reply: HttpReply, fault: Effect = NO_EFFECT) -> Response:
     """Apply a fault to an answer."""
     reply = _with_body_and_headers(reply, fault)
     if reply.stream:
@@ -61,7 +59,7 @@ def apply_fault(reply: HttpReply, fault: Fault = NO_FAULT) -> Response:
     return _whole(reply, fault)
 
 
-def _with_body_and_headers(reply: HttpReply, fault: Fault) -> HttpReply:
+def _with_body_and_headers(reply: HttpReply, fault: Effect) -> HttpReply:
     """The answer with the body and the headers that the fault has."""
     headers = dict(reply.headers)
     if fault.body is not None:
@@ -87,7 +85,7 @@ def _payload(body: object) -> tuple[bytes, str]:
     return encode(body), JSON_TYPE
 
 
-def _ending(fault: Fault) -> Ending:
+def _ending(fault: Effect) -> Ending:
     if fault.cut:
         return Ending.CUT
     if fault.reset == "inside":
@@ -97,7 +95,7 @@ def _ending(fault: Fault) -> Ending:
     return Ending.COMPLETE
 
 
-def _streamed(reply: HttpReply, stream: Stream, fault: Fault) -> Response:
+def _streamed(reply: HttpReply, stream: Stream, fault: Effect) -> Response:
     return Response(
         reply.status,
         dict(reply.headers),
@@ -109,7 +107,7 @@ def _streamed(reply: HttpReply, stream: Stream, fault: Fault) -> Response:
     )
 
 
-def _broken_index(stream: Stream, fault: Fault) -> int | None:
+def _broken_index(stream: Stream, fault: Effect) -> int | None:
     """The index of the piece whose JSON the fault breaks: the last one, where there are fewer."""
     if fault.mangle != "json":
         return None
@@ -118,7 +116,7 @@ def _broken_index(stream: Stream, fault: Fault) -> int | None:
     return fault.after
 
 
-async def _frames(stream: Stream, fault: Fault) -> AsyncGenerator[bytes, None]:
+async def _frames(stream: Stream, fault: Effect) -> AsyncGenerator[bytes, None]:
     broken_index = _broken_index(stream, fault)
     index = 0
     failed = fault.error_event
@@ -143,21 +141,21 @@ async def _frames(stream: Stream, fault: Fault) -> AsyncGenerator[bytes, None]:
             yield frame
 
 
-def _whole(reply: HttpReply, fault: Fault) -> Response:
+def _whole(reply: HttpReply, fault: Effect) -> Response:
     body = _mangled(reply.body, fault)
     if fault.error_event:
         body = encode(_STREAM_ERROR)
     headers = dict(reply.headers)
     ending = _ending(fault)
     if reply.status in _BODILESS:
-        return Response(reply.status, headers, _slices(b"", NO_FAULT), ending)
+        return Response(reply.status, headers, _slices(b"", NO_EFFECT), ending)
     if not fault.end:
         # A cut body still announces its full length: that is how a client notices.
         headers.setdefault("content-length", str(len(body)))
     return Response(reply.status, headers, _slices(body, fault), ending)
 
 
-def _mangled(body: bytes, fault: Fault) -> bytes:
+def _mangled(body: bytes, fault: Effect) -> bytes:
     if fault.mangle == "json":
         return body[:-1] + b","
     if fault.mangle == "utf8":
@@ -165,7 +163,7 @@ def _mangled(body: bytes, fault: Fault) -> bytes:
     return body
 
 
-async def _slices(body: bytes, fault: Fault) -> AsyncGenerator[bytes, None]:
+async def _slices(body: bytes, fault: Effect) -> AsyncGenerator[bytes, None]:
     if fault.error_event or not fault.interrupts:
         yield body
         return

@@ -10,6 +10,7 @@ from typing import Literal, Self, TypedDict
 
 from langchain_svc.sandbox.app import App
 from langchain_svc.sandbox.context import Settings
+from langchain_svc.sandbox.endpoints import ROUTES
 from langchain_svc.sandbox.faults import Fault, FaultBook
 from langchain_svc.sandbox.inspector import Inspector
 from langchain_svc.sandbox.limits import GENERAL_PLANS
@@ -55,7 +56,7 @@ class Sandbox:
             a list of them, a `Fault`, or a function of the request (a `Received`). A function in
             the place of the list answers every chat.
         plan: Whose limits apply: "free", "starter", "pro" or "enterprise".
-        faults: What goes wrong; the first that matches a request is applied.
+        faults: What goes wrong: a `Fault` or several; the first that matches a request is applied.
         stream_format: Format of all streams; by default "sse" on v1 and "text" on general.
         pace: Seconds between the pieces of a stream.
         stream_usage: Whether a stream's last chunk carries the usage.
@@ -72,8 +73,9 @@ class Sandbox:
         upstream: A real model that answers in the place of the rules.
 
     Raises:
-        ValueError: An argument is not one of its options, or the host is not loopback.
-        TypeError: One of the answers cannot be played.
+        ValueError: An argument is not one of its options, the host is not loopback, or a fault can
+            never happen.
+        TypeError: One of the answers cannot be played, or one of the faults is something else.
     """
 
     def __init__(
@@ -81,7 +83,7 @@ class Sandbox:
         *,
         answers: Answers = (),
         plan: Plan = "enterprise",
-        faults: Iterable[Fault] = (),
+        faults: Fault | Iterable[Fault] = (),
         stream_format: StreamFormat | None = None,
         pace: float = 0.0,
         stream_usage: bool = True,
@@ -127,7 +129,7 @@ class Sandbox:
             clock=clock,
             upstream=upstream,
         )
-        self._faults = FaultBook(faults, seed)
+        self._faults = FaultBook(faults, seed, ROUTES)
         self._log = Log(keep)
         self._script = Script(answers)
         service = Service(settings, self._script)
@@ -231,11 +233,14 @@ class Sandbox:
 
     @property
     def faults(self) -> tuple[Fault, ...]:
-        """The faults in force; assigning replaces them and sets their counters to zero."""
+        """The faults in force; assigning one or several replaces them, their counters at zero.
+
+        Assigning raises a ValueError for a fault that can never happen.
+        """
         return self._faults.faults
 
     @faults.setter
-    def faults(self, faults: Iterable[Fault]) -> None:
+    def faults(self, faults: Fault | Iterable[Fault]) -> None:
         self._faults.replace(faults)
 
     @property

@@ -54,13 +54,16 @@ class Script:
 
         Raises:
             TypeError: One of them cannot be played.
+            ValueError: A fault says which requests it is for: here, its place in the list does.
         """
         if isinstance(answers, (str, ToolCall, Fault)) or callable(answers):
             queue: deque[Scripted] = deque([answers])
         else:
             queue = deque(answers)
         for answer in queue:
-            if not isinstance(answer, Fault) and not callable(answer):
+            if isinstance(answer, Fault):
+                _require_unconditional(answer)
+            elif not callable(answer):
                 _require_playable(answer)
         with self._lock:
             self._queue = queue
@@ -121,6 +124,16 @@ class Script:
         calls = [answer] if isinstance(answer, ToolCall) else answer
         pairs = [(call.name, dict(call.arguments)) for call in calls]
         return answers.render_calls(pairs, messages)
+
+
+def _require_unconditional(fault: Fault) -> None:
+    if fault.path is None and fault.rate == 1 and fault.times is None:
+        return
+    raise ValueError(
+        f"answers: {fault} happens once, to the next chat, so path, rate and times do nothing "
+        "here. Leave them out and write the Fault as often as it is to happen, or pass it as "
+        "faults=."
+    )
 
 
 def _require_playable(answer: object) -> None:

@@ -35,7 +35,7 @@ class Database:
 
 def toolkit_on(box, deliver=None, **words):
     body = json.dumps({"response": ADVICE}).encode()
-    box.faults = [Fault(status=200, body=body, content_type="application/json")] * 3
+    box.faults = Fault(status=200, body=body, content_type="application/json")
     return svc.SvcMedicalToolkit(**box.medical, deliver=deliver, **words)
 
 

@@ -1,13 +1,17 @@
 """Every fault: what it refuses to be, which request gets it, and what comes out of a real socket."""
 
+import dataclasses
 import json
 import time
 
 import httpx
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from sandbox_peer import SAY, read_all, until
 
-from langchain_svc.sandbox import Fault, Sandbox
+from langchain_svc.sandbox import Fault, Sandbox, ToolCall
+from langchain_svc.sandbox.endpoints import ROUTES
 
 V1, GENERAL = "/v1/chat/completions", "/api/chat"
 STREAM = {"model": "svc-pro", "messages": SAY, "stream": True}
@@ -17,14 +21,14 @@ CLOSE = ("Connection: close",)
 
 @pytest.fixture
 def ask(sandbox, call):
-    """ask(fault, ...) posts a chat completion to a sandbox with that fault."""
+    """ask(faults, ...) posts a chat completion to a sandbox with one fault or a list."""
 
     def post(fault, body=PLAIN, path=V1, wanted="sse", **kwargs):
         if wanted != "sse":
-            with Sandbox(faults=[fault], stream_format=wanted) as s:
+            with Sandbox(faults=fault, stream_format=wanted) as s:
                 return call(path, body, sandbox=s, **kwargs)
         sandbox.clear()
-        sandbox.faults = [fault]
+        sandbox.faults = fault
         return call(path, body, sandbox=sandbox, **kwargs)
 
     return post
@@ -59,6 +63,7 @@ def data_events(received):
     [
         *(("status", [100, "500"]), ("statu", [500]), ("body", [object()]), ("reset", ["after"])),
         *(("delay", [-1, float("inf")]), ("hang", [1]), ("heartbeats", [1.0])),
+        *(("after", [0, 2]), ("times", [0]), ("rate", [0, 1.5])),
         ("headers", [{"Bad Name": "x"}, {"X": "a\r\nb"}, {"X": None}]),
     ],
 )
@@ -71,8 +76,112 @@ def test_refusals_name_the_field(field, values):
 def test_what_excludes_each_other():
     with pytest.raises(ValueError, match="hang and cut"):
         Fault(cut=True, hang=True)
-    with pytest.raises(TypeError, match="Fault"):
-        Sandbox(faults=[{"status": 500}])
+    for faults in ([{"status": 500}], {"status": 500}, "503", None):
+        with pytest.raises(TypeError, match=r"expected a Fault, such as Fault\(status=503\), got"):
+            Sandbox(faults=faults)
+
+
+FIELDS = [field.name for field in dataclasses.fields(Fault)]
+VALUES = {
+    "status": [503],
+    "body": ["", {}],
+    "headers": [{"X-Test": "1"}],
+    "content_type": ["text/css"],
+    "delay": [2.0],
+    "reset": ["before", "inside"],
+    "mangle": ["json", "utf8", "content-type"],
+    "raw": [b"", b"SSH-2.0\r\n"],
+    "heartbeats": [1.0],
+    "after": [2],
+    "path": ["/completions"],
+    "rate": [0.5],
+    "times": [3],
+}
+
+
+@pytest.mark.parametrize("field", FIELDS)
+def test_each_field_alone_is_refused_or_changes_what_a_client_gets(ask, sandbox, field):
+    def outcome(faults):
+        try:
+            answer = ask(faults, timeout=0.5)
+        except httpx.HTTPError as error:
+            return type(error)
+        return answer.status_code, answer.headers.items() - {("date", answer.headers["date"])}
+
+    sandbox.faults = []
+    for value in VALUES.get(field, [True]):
+        try:
+            fault = Fault(**{field: value})
+        except ValueError as refusal:
+            assert field in str(refusal)  # only some are refused
+        else:
+            assert outcome(fault) != outcome([])
+            assert fault == eval(repr(fault))
+    neutral = {member.name: member.default for member in dataclasses.fields(Fault)}
+    if neutral[field] is not dataclasses.MISSING:
+        with pytest.raises(ValueError, match="does nothing"):
+            Fault(**{field: neutral[field]})
+
+
+@given(st.sampled_from(FIELDS), st.data())
+def test_a_slip_in_the_name_of_a_field_is_told(name, data):
+    place = data.draw(st.integers(0, len(name) - 1))
+    wrong = name[:place] + data.draw(st.sampled_from("qxz")) + name[place + 1 :]
+    with pytest.raises(ValueError, match=f"no field '{wrong}'; .*{name}"):
+        Fault(**{wrong: 503})
+
+
+ENDS = [path[place:] for path in ROUTES for place in range(len(path))]
+A_FAULT = st.builds(
+    dict,
+    path=st.none() | st.sampled_from(ENDS) | st.sampled_from(["/models", "t", "/v1", "/vison"]),
+    times=st.none() | st.integers(1, 2),
+)
+
+
+@given(st.lists(A_FAULT, max_size=3))
+@settings(max_examples=40, deadline=None)
+def test_faults_are_refused_exactly_when_one_of_them_can_never_happen(fields):
+    def matches(field, path):
+        return path.endswith(field["path"] or "")
+
+    def happens(index):
+        before = [field for field in fields[:index] if field["times"] is None]
+        return any(
+            matches(fields[index], path) and not any(matches(field, path) for field in before)
+            for path in ROUTES
+        )
+
+    faults = [Fault(status=500 + index, **field) for index, field in enumerate(fields)]
+    if not all(happens(index) for index in range(len(faults))):
+        with pytest.raises(ValueError, match=r"^faults\[\d\]"):
+            Sandbox(faults=faults)
+        return
+    with Sandbox(faults=faults) as sandbox, httpx.Client(base_url=sandbox.url) as client:
+        # Six faults in turn at most, and one that happens without an end.
+        statuses = {client.get(path).status_code for _ in range(7) for path in ROUTES}
+    assert {fault.status for fault in faults} <= statuses
+
+
+@pytest.mark.parametrize(
+    ("path", "hint"),
+    [
+        ("/vison", "did you mean '/vision'"),
+        ("/chat/completion", "did you mean '/chat/completions'"),
+        ("/v1/models/", "did you mean '/v1/models'"),
+        ("/v1", "the paths are /v1/chat/completions, "),
+    ],
+)
+def test_a_path_of_no_endpoint_is_refused_with_the_paths_there_are(sandbox, path, hint):
+    with pytest.raises(ValueError, match=f"ends with '{path}'; {hint}"):
+        sandbox.faults = Fault(status=503, path=path)
+
+
+def test_a_fault_among_the_answers_says_nothing_of_other_requests():
+    for condition in ({"path": "/completions"}, {"rate": 0.5}, {"times": 2}):
+        with pytest.raises(ValueError, match=r"^answers: Fault\(.*faults="):
+            Sandbox(answers=["Hello.", Fault(status=503, **condition)])
+    assert Sandbox(answers=[Fault(status=503), ToolCall("weather")]).answers
 
 
 def struck(call, faults, count=6, paths=("/api/models",), seed=0):
@@ -153,7 +262,7 @@ def test_a_delay_and_leaving_in_it(ask, sandbox):
 def test_a_wrong_content_length_breaks_the_connection_not_the_sandbox(ask):
     with pytest.raises(httpx.RemoteProtocolError):
         ask(Fault(headers={"Content-Length": "5"}))
-    assert ask(Fault()).status_code == 200
+    assert ask([]).status_code == 200
 
 
 # -- broken in the middle ------------------------------------------------------------------------------
@@ -235,7 +344,7 @@ def test_mangled_json(ask):
         json.loads(lines[2][6:])
     assert lines[-1] == "data: [DONE]"
     text = ask(Fault(mangle="json"), STREAM, wanted="text").text  # which has none
-    assert text == ask(Fault(), STREAM, wanted="text").text
+    assert text == ask([], STREAM, wanted="text").text
 
 
 @pytest.mark.parametrize("wanted", ["sse", "sse-text", "ndjson", "text", "json"])
