@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from itertools import chain
+from types import MappingProxyType
 
 from .chunks import read_object, word
 from .v1 import UnreadableError, drop_none, dump_json, load_body
@@ -18,19 +19,25 @@ TRANSLATE_PATH = "/api/translate"
 # general API, section 2: the bounds of a chat request.
 LOWEST_TEMPERATURE = 0.0
 HIGHEST_TEMPERATURE = 1.0
+CHAT_FIELDS = frozenset({"message", "model", "temperature", "stream"})
 
 
 def chat_body(
-    message: str, *, model: str | None, temperature: float | None, stream: bool
+    message: str,
+    *,
+    model: str | None,
+    temperature: float | None,
+    stream: bool,
+    extra: Mapping[str, object] = MappingProxyType({}),
 ) -> bytes:
-    """The bytes of a chat request; what is None is left out."""
+    """The bytes of a chat request; what is None is left out, and `extra` is further fields."""
     body = {
         "message": message,
         "model": model,
         "temperature": temperature,
         "stream": stream or None,
     }
-    return dump_json(drop_none(body))
+    return dump_json({**drop_none(body), **extra})
 
 
 def read_success(body: bytes) -> object:

@@ -43,6 +43,7 @@ from .._service import (
 from .._wire import Event, v1
 from ..config import GENERAL, V1, Interface
 from ..images import ImageStore
+from .interfaces import CHAT_INTERFACES, ChatInterface, InterfaceName
 from .messages import SystemRole, WireMessages, conversation_nonce, prompt_size
 from .model import TextModel, alias_of
 from .options import (
@@ -63,7 +64,6 @@ from .profiles import (
     DEFAULT_MODEL,
     IMAGES_DESCRIBED,
     ListedModel,
-    documented_profile,
     find_listed,
 )
 from .registration import make_loadable
@@ -78,7 +78,7 @@ _Object = TypeVar("_Object")
 
 @keeps_runs
 class ChatSvc(TextModel, BaseChatModel):
-    """A chat model on the service's v1 interface.
+    """A chat model on the service's v1 interface, or with `interface="general"` on the general one.
 
     Every way of calling a LangChain chat model works: `invoke`, `stream`, `batch`, their async
     versions, `stream_events`. Tool calls and objects are asked for in the prompt, since the
@@ -186,7 +186,6 @@ class ChatSvc(TextModel, BaseChatModel):
     model_config = ConfigDict(extra="forbid")
 
     interfaces = (V1, GENERAL)
-    models_path = v1.MODELS_PATH
 
     if TYPE_CHECKING:  # what other integrations call them, which the constructor takes
         model_name: str = DEFAULT_MODEL
@@ -209,8 +208,12 @@ class ChatSvc(TextModel, BaseChatModel):
         }
     )
 
-    model: ModelId = DEFAULT_MODEL
-    """The model's id."""
+    interface: InterfaceName = "v1"
+    """The interface that answers: "v1" at `base_url_v1`, or "general" at `base_url`, which takes
+    the conversation as one text, a temperature of 0 to 1 and no `max_tokens`."""
+
+    model: ModelId | None = DEFAULT_MODEL
+    """The model's id. On the general interface it is None by default: the service chooses."""
 
     temperature: Temperature | None = None
     """0 to 2; left to the service (0.7) where it is None."""
@@ -269,7 +272,11 @@ class ChatSvc(TextModel, BaseChatModel):
     @classmethod
     def _read_base_url(cls, values: Any) -> Any:
         """Takes `base_url`, as other integrations name it, where it can mean one thing only."""
-        if not isinstance(values, Mapping) or not values.get("base_url"):
+        if not isinstance(values, Mapping):
+            return values
+        if values.get("interface") == "general":
+            return _general_values(values)
+        if not values.get("base_url"):
             return values
         if values.get("image_inputs") == "describe":
             return values
@@ -284,8 +291,17 @@ class ChatSvc(TextModel, BaseChatModel):
     @model_validator(mode="after")
     def _take_an_address_only_for_images(self) -> Self:
         """Another host than the chat's may be told the key only where that is asked for."""
-        if self.image_inputs != "describe":
-            self.__dict__["base_url"] = None
+        used = self._interfaces_in_use()
+        for interface in self.interfaces:
+            if interface not in used:
+                self.__dict__[interface.url_word] = None
+        return self
+
+    @model_validator(mode="after")
+    def _check_bounds_of_interface(self) -> Self:
+        problem = self.chat_interface.problem(self)
+        if problem is not None:
+            raise ValueError(problem)
         return self
 
     @model_validator(mode="after")
@@ -297,7 +313,15 @@ class ChatSvc(TextModel, BaseChatModel):
         return self
 
     def _interfaces_in_use(self) -> Collection[Interface]:
-        return self.interfaces if self.image_inputs == "describe" else (V1,)
+        used = [self.chat_interface.interface]
+        if self.image_inputs == "describe" and GENERAL not in used:
+            used.append(GENERAL)
+        return used
+
+    @property
+    def chat_interface(self) -> ChatInterface:
+        """The interface that answers, with its requests and bounds."""
+        return CHAT_INTERFACES[self.interface]
 
     def check(self) -> ListedModel:
         """Ask the service for its models (GET /models), the cheapest call there is.
@@ -323,7 +347,7 @@ class ChatSvc(TextModel, BaseChatModel):
         return "svc-chat"
 
     def _resolve_model_profile(self) -> ModelProfile | None:
-        profile = documented_profile(self.model)
+        profile = self.chat_interface.profile(self.model)
         if profile is not None and self.image_inputs == "describe":
             profile |= IMAGES_DESCRIBED
         if profile is not None and self.stream_tool_args:
@@ -333,7 +357,8 @@ class ChatSvc(TextModel, BaseChatModel):
     @property
     def _identifying_params(self) -> dict[str, Any]:
         return {
-            **{name: getattr(self, name) for name in v1.CHAT_SETTINGS},
+            **{name: getattr(self, name) for name in self.chat_interface.settings},
+            **dict(self.chat_interface.labels),
             "stop": self.stop,
             "system_role": self.system_role,
             "extra_body": self.extra_body,
@@ -601,29 +626,41 @@ class ChatSvc(TextModel, BaseChatModel):
         self, messages: Sequence[BaseMessage], options: CallOptions, *, stream: bool
     ) -> ChatTurn:
         model = options.model
+        chat = model.chat_interface
         new_parser: Callable[[], AnswerParser[list[Event]]] = CompletionParser
         if stream:
             new_parser = self._new_event_parser
 
         def new_exchange(messages: WireMessages) -> Exchange[list[Event]]:
             return self._new_exchange(
-                V1,
+                chat.interface,
                 "POST",
-                v1.CHAT_PATH,
+                chat.path,
                 new_parser,
                 options.limits,
-                body=v1.chat_body(
-                    messages,
-                    {name: getattr(model, name) for name in v1.CHAT_SETTINGS},
-                    stream=stream,
-                    extra=model.extra_body,
-                ),
+                body=chat.body(model, messages, stream=stream),
                 private=tuple(message["content"] for message in messages),
                 headers=options.extra_headers,
                 chat=(model.model, model.max_tokens),
             )
 
         return new_turn(new_exchange, messages, options, stream=stream)
+
+
+def _general_values(values: Mapping[str, Any]) -> dict[str, Any]:
+    """The settings of a model on the general interface, where the service chooses the model.
+
+    Raises:
+        ValueError: The address of the v1 interface is among them.
+    """
+    if values.get("base_url_v1"):
+        raise ValueError(
+            'base_url_v1 is not used with interface="general": give its address as base_url '
+            "(SVC_BASE_URL)"
+        )
+    if values.keys() & {"model", "model_name"}:
+        return dict(values)
+    return {**values, "model": None}
 
 
 # LangChain asks for these signatures at every call, which costs a twentieth of it to work out.

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
 from contextlib import aclosing, closing
 from functools import partial
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, NoReturn
 
 from langchain_core.callbacks import (
     AsyncCallbackManagerForLLMRun,
@@ -27,6 +27,8 @@ from .._service import (
 )
 from .._wire import Event, general
 from ..config import GENERAL
+from ..errors import SvcRequestError
+from .interfaces import CHAT_INTERFACES, ChatInterface
 from .model import TextModel
 from .options import ModelId, call_settings
 from .parts import ContentPart
@@ -150,7 +152,6 @@ class SvcLLM(TextModel, BaseLLM):
     model_config = ConfigDict(extra="forbid")  # as ChatSvc's
 
     interfaces = (GENERAL,)
-    models_path = general.MODELS_PATH
     overrides = frozenset(
         {"model", "temperature", "stop", "timeout", "deadline", "max_retries"}
     )
@@ -171,6 +172,31 @@ class SvcLLM(TextModel, BaseLLM):
     # endpoint takes one message at a time, so here a batch is what it is for a chat model.
     batch = Runnable.batch
     abatch = Runnable.abatch
+
+    @property
+    def chat_interface(self) -> ChatInterface:
+        """The general interface."""
+        return CHAT_INTERFACES["general"]
+
+    # -- what only a chat model has -------------------------------------------------------------
+
+    def bind_tools(self, tools: object, **kwargs: object) -> NoReturn:
+        """A text model has no tools.
+
+        Raises:
+            SvcRequestError: Always; it names the class to use.
+        """
+        del tools, kwargs
+        raise _needs_chat_model("no tools, so no agent can run on it")
+
+    def with_structured_output(self, schema: object, **kwargs: object) -> NoReturn:
+        """A text model answers in text.
+
+        Raises:
+            SvcRequestError: Always; it names the class to use.
+        """
+        del schema, kwargs
+        raise _needs_chat_model("no structured output")
 
     @property
     def _llm_type(self) -> str:
@@ -289,6 +315,13 @@ class SvcLLM(TextModel, BaseLLM):
             generations=[[answer] for answer in answers],
             llm_output=summed_outputs(outputs, self.model),
         )
+
+
+def _needs_chat_model(lack: str) -> SvcRequestError:
+    return SvcRequestError(
+        f"SvcLLM is a text model and has {lack}. Use the chat model of the same interface: "
+        'ChatSvc(interface="general")'
+    )
 
 
 def _sum(chunks: list[GenerationChunk]) -> Generation:

@@ -171,7 +171,7 @@ def has_calls(messages: Iterable[BaseMessage]) -> bool:
     return False
 
 
-def answers_at_once(messages: Iterable[BaseMessage], model: str) -> bool:
+def answers_at_once(messages: Iterable[BaseMessage], model: str | None) -> bool:
     """Whether an earlier answer of the model shows that it does not think before each answer.
 
     A model whose thoughts begin in the prompt, and so without a mark, has them in every answer.

@@ -23,6 +23,7 @@ from .._service import (
 from .._version import __version__
 from .._wire import read_prices
 from ..errors import SvcRequestError
+from .interfaces import ChatInterface
 from .options import Stop
 from .profiles import ListedModel, listed_models
 from .turn import PROVIDER, ChunkT, ResultT, Turn
@@ -53,8 +54,6 @@ class TextModel(ServiceSettings):
         request_timeout = alias_of("timeout")
         stop_sequences = alias_of("stop")
 
-    models_path: ClassVar[str]
-
     overrides: ClassVar[frozenset[str]]
     """The settings that one call may have of its own."""
 
@@ -76,6 +75,11 @@ class TextModel(ServiceSettings):
     def _set_langchain_svc_version(self) -> Self:
         self._add_version("langchain-svc", __version__)
         return self
+
+    @property
+    def chat_interface(self) -> ChatInterface:
+        """The interface that answers, with its requests and bounds."""
+        raise NotImplementedError
 
     @property
     def lc_secrets(self) -> dict[str, str]:
@@ -162,13 +166,14 @@ class TextModel(ServiceSettings):
 
     def _listing(self) -> Exchange[list[ListedModel]]:
         parser = partial(WholeParser, listed_models)
+        chat = self.chat_interface
         return self._new_exchange(
-            self.interfaces[0], "GET", self.models_path, parser, self._limits()
+            chat.interface, "GET", chat.models_path, parser, self._limits()
         )
 
     def _listed(self, models: list[ListedModel]) -> list[ListedModel]:
         """The models of a listing, whose prices count for budgets without any of their own."""
-        self._keep_prices(self.interfaces[0], read_prices(models))
+        self._keep_prices(self.chat_interface.interface, read_prices(models))
         return models
 
     # -- running a turn -------------------------------------------------------------------------

@@ -38,6 +38,7 @@ if TYPE_CHECKING:
 
     from .._calls import ToolFormat
     from .._service import Secret
+    from .interfaces import ChatInterface
     from .messages import SystemRole
     from .structured import ResponseFormat
     from .tools import ToolRequest
@@ -142,7 +143,11 @@ class ChatModel(OverridableModel, Protocol):
     """What a turn reads of its `ChatSvc`."""
 
     @property
-    def model(self) -> str: ...
+    def model(self) -> str | None: ...
+    @property
+    def temperature(self) -> float | None: ...
+    @property
+    def chat_interface(self) -> ChatInterface: ...
     @property
     def api_key(self) -> Secret: ...
     @property
@@ -210,6 +215,9 @@ def call_options(
         response_format = read_response_format(others.get("response_format"))
         if offer is not None and offer.required:
             response_format = None  # an answer without calls is none
+    problem = model.chat_interface.problem(model)
+    if problem is not None:
+        raise SvcRequestError(problem)
     limits = model._limits()  # noqa: SLF001  # our own class
     return CallOptions(
         model, limits, offer, response_format, others.get("extra_headers")

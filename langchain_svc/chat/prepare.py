@@ -24,7 +24,6 @@ from .messages import (
     to_wire,
 )
 from .options import CallOptions, ChatModel
-from .profiles import documented_profile
 from .readers import AnswerReader, TextReader
 from .turn import ChatTurn
 
@@ -143,7 +142,7 @@ def _refuse_too_long(model: ChatModel, prompt: list[str]) -> None:
     name = model.model
     profile = model.profile or {}
     if profile.get("name", name) != name:  # of the model that another one replaces
-        profile = documented_profile(name) or {}
+        profile = model.chat_interface.profile(name) or {}
     window = profile.get("max_input_tokens")
     if (
         not window or sum(map(len, prompt)) <= window

@@ -37,14 +37,15 @@ _UNABLE = (
 
 
 def text_profile(
-    name: str, window: int | None, max_output_tokens: int | None = None
+    name: str | None, window: int | None, max_output_tokens: int | None = None
 ) -> ModelProfile:
     """The profile of a model behind the text-only chat endpoint."""
     profile: Any = {
-        "name": name,
         **dict.fromkeys(_ABLE, True),
         **dict.fromkeys(_UNABLE, False),
     }
+    if name is not None:
+        profile["name"] = name
     if window is not None:
         profile["max_input_tokens"] = window
     if max_output_tokens is not None:
@@ -74,12 +75,14 @@ def listed_models(body: bytes) -> list[ListedModel]:
     return [ListedModel(**vars(record)) for record in v1.read_models(body)]
 
 
-def find_listed(models: list[ListedModel], model_id: str) -> ListedModel:
-    """The model of that id.
+def find_listed(models: list[ListedModel], model_id: str | None) -> ListedModel:
+    """The model of that id; a record without an id where the service chooses the model.
 
     Raises:
         SvcRequestError: It is not listed.
     """
+    if model_id is None:
+        return ListedModel("")
     for model in models:
         if model.id == model_id:
             return model

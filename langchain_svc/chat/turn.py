@@ -310,11 +310,16 @@ class Turn(Generic[ResultT, ChunkT]):
         usage = usage_metadata(counts)
         if usage is None:
             self._is_estimated = True
+            total = counts.get("total_tokens")
             tokens_in = sum(
                 count_tokens(message["content"]) + TOKENS_A_TURN
                 for message in self._sent_messages
             )
             tokens_out = count_tokens("".join(self._exchange_texts))
+            if total is not None and total > 0:
+                # The sum is the service's, and only its two parts are estimated.
+                tokens_out = min(tokens_out, total)
+                tokens_in = total - tokens_out
             usage = UsageMetadata(
                 input_tokens=tokens_in,
                 output_tokens=tokens_out,

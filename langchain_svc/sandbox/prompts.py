@@ -53,6 +53,20 @@ def cut_messages(messages: Iterable[Mapping[str, Any]]) -> list[CutMessage]:
     return cut
 
 
+_TURN = re.compile(
+    r'(?s)<turn role="(user|assistant|system)">\n(.*?)\n</turn>(?:\n|\Z)'
+)
+
+
+def _turns_in(messages: Messages) -> Messages:
+    """The turns of a conversation, also of one that stands in a single message."""
+    if len(messages) != 1:
+        return messages
+    matches = _TURN.findall(str(messages[0].get("content") or ""))
+    turns = [{"role": role, "content": text} for role, text in matches]
+    return turns or messages
+
+
 def _has_question(parts: Sequence[Part]) -> bool:
     return any(kind == "question" and text.strip() for kind, text in parts)
 
@@ -302,7 +316,7 @@ class ReadPrompt:
         self._demands = ""
         self._system = ""
         calls: list[Call] = []
-        for role, parts in cut_messages(messages):
+        for role, parts in cut_messages(_turns_in(messages)):
             if role == "assistant":
                 calls = _calls_in(parts)
             else:
