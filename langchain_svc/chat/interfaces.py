@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Any, Literal, Protocol
 
 from .._calls import conversation_text
 from .._wire import general, v1
@@ -18,9 +18,21 @@ if TYPE_CHECKING:
     from langchain_core.language_models import ModelProfile
 
     from .messages import WireMessages
-    from .options import ChatModel
 
 InterfaceName = Literal["v1", "general"]
+
+
+class RequestSettings(Protocol):
+    """What a request says besides its conversation."""
+
+    @property
+    def model(self) -> str | None: ...
+    @property
+    def temperature(self) -> float | None: ...
+    @property
+    def max_tokens(self) -> int | None: ...
+    @property
+    def extra_body(self) -> dict[str, Any]: ...
 
 
 @dataclass(frozen=True)
@@ -43,11 +55,13 @@ class ChatInterface:
     settings: tuple[str, ...]
     labels: tuple[tuple[str, str], ...] = ()
 
-    def body(self, model: ChatModel, messages: WireMessages, *, stream: bool) -> bytes:
+    def body(
+        self, model: RequestSettings, messages: WireMessages, *, stream: bool
+    ) -> bytes:
         """The bytes of a request."""
         raise NotImplementedError
 
-    def problem(self, model: ChatModel) -> str | None:
+    def problem(self, model: RequestSettings) -> str | None:
         """Why the interface cannot take a model's settings; None where it can."""
         raise NotImplementedError
 
@@ -57,11 +71,13 @@ class ChatInterface:
 
 
 class _V1Chat(ChatInterface):
-    def body(self, model: ChatModel, messages: WireMessages, *, stream: bool) -> bytes:
+    def body(
+        self, model: RequestSettings, messages: WireMessages, *, stream: bool
+    ) -> bytes:
         settings = {name: getattr(model, name) for name in self.settings}
         return v1.chat_body(messages, settings, stream=stream, extra=model.extra_body)
 
-    def problem(self, model: ChatModel) -> str | None:
+    def problem(self, model: RequestSettings) -> str | None:
         if model.model is None:
             return (
                 "model must be a model id, such as 'svc-pro' (list_models() names them)"
@@ -75,7 +91,9 @@ class _V1Chat(ChatInterface):
 
 
 class _GeneralChat(ChatInterface):
-    def body(self, model: ChatModel, messages: WireMessages, *, stream: bool) -> bytes:
+    def body(
+        self, model: RequestSettings, messages: WireMessages, *, stream: bool
+    ) -> bytes:
         return general.chat_body(
             conversation_text(_turns(messages)),
             model=model.model,
@@ -84,7 +102,7 @@ class _GeneralChat(ChatInterface):
             extra=model.extra_body,
         )
 
-    def problem(self, model: ChatModel) -> str | None:
+    def problem(self, model: RequestSettings) -> str | None:
         highest = general.HIGHEST_TEMPERATURE
         if model.temperature is not None and model.temperature > highest:
             return (

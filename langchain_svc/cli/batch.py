@@ -132,7 +132,7 @@ class _Listing:
     unknown: str = ""
     refused: bool = False
 
-    def problem(self, model: str) -> str:
+    def problem(self, model: str | None) -> str:
         """Why a run would fail, if the listing shows it."""
         if self.refused:
             return self.unknown
@@ -140,7 +140,7 @@ class _Listing:
             return f"{model} is not listed by the service: choose one of `langchain-svc models`"
         return ""
 
-    def prices(self, model: str) -> dict[str, Any]:
+    def prices(self, model: str | None) -> dict[str, Any]:
         """The prices in the currency of this model."""
         prices = read_prices(self.models)
         if model not in prices:
@@ -276,7 +276,7 @@ def _tell_estimate(
         seconds = model.quota.eta(requests=estimate.requests, tokens=tokens)
         time = f"{bound} {bulk.duration(seconds)} with the plan {args.plan}"
 
-    price = (job.prices or {}).get(model.model)
+    price = (job.prices or {}).get(model.model or "")
     if price is not None:
         amount = tokens_in * price.input + tokens_out * price.output
         cost = f"{bound} {bulk.money(amount, price.currency)}"

@@ -210,7 +210,7 @@ def _check(interface: Interface, *, chat: bool) -> Iterator[_Finding]:
         with svc.ChatSvc(**_TIMEOUTS) as model:
             models, duration = _timed(model.list_models)
             yield _listing(interface, models, duration)
-            if model.model not in {listed.id for listed in models}:
+            if model.model and model.model not in {item.id for item in models}:
                 yield _unlisted(model.model, models)
             if chat:
                 yield _check_chat(model)
