@@ -208,7 +208,7 @@ class ChatSvc(TextModel, BaseChatModel):
         }
     )
 
-    interface: InterfaceName = "v1"
+    interface: InterfaceName = Field(default="v1", frozen=True)
     """The interface that answers: "v1" at `base_url_v1`, or "general" at `base_url`, which takes
     the conversation as one text, a temperature of 0 to 1 and no `max_tokens`."""
 
@@ -289,17 +289,11 @@ class ChatSvc(TextModel, BaseChatModel):
         return others | {"base_url_v1": values["base_url"]}
 
     @model_validator(mode="after")
-    def _take_an_address_only_for_images(self) -> Self:
+    def _check_interface(self) -> Self:
         """Another host than the chat's may be told the key only where that is asked for."""
-        used = self._interfaces_in_use()
-        for interface in self.interfaces:
-            if interface not in used:
-                self.__dict__[interface.url_word] = None
-        return self
-
-    @model_validator(mode="after")
-    def _check_bounds_of_interface(self) -> Self:
-        problem = self.chat_interface.problem(self)
+        for interface in {*self.interfaces}.difference(self._interfaces_in_use()):
+            self.__dict__[interface.url_word] = None
+        problem = CHAT_INTERFACES[self.interface].problem(self)
         if problem is not None:
             raise ValueError(problem)
         return self
@@ -313,10 +307,11 @@ class ChatSvc(TextModel, BaseChatModel):
         return self
 
     def _interfaces_in_use(self) -> Collection[Interface]:
-        used = [self.chat_interface.interface]
-        if self.image_inputs == "describe" and GENERAL not in used:
-            used.append(GENERAL)
-        return used
+        if self.interface == "general":
+            return (GENERAL,)
+        if self.image_inputs == "describe":
+            return self.interfaces
+        return (V1,)
 
     @property
     def chat_interface(self) -> ChatInterface:
@@ -347,7 +342,7 @@ class ChatSvc(TextModel, BaseChatModel):
         return "svc-chat"
 
     def _resolve_model_profile(self) -> ModelProfile | None:
-        profile = self.chat_interface.profile(self.model)
+        profile = CHAT_INTERFACES[self.interface].profile(self.model)
         if profile is not None and self.image_inputs == "describe":
             profile |= IMAGES_DESCRIBED
         if profile is not None and self.stream_tool_args:
@@ -356,9 +351,10 @@ class ChatSvc(TextModel, BaseChatModel):
 
     @property
     def _identifying_params(self) -> dict[str, Any]:
+        chat = CHAT_INTERFACES[self.interface]
         return {
-            **{name: getattr(self, name) for name in self.chat_interface.settings},
-            **dict(self.chat_interface.labels),
+            **{name: getattr(self, name) for name in chat.settings},
+            **chat.labels,
             "stop": self.stop,
             "system_role": self.system_role,
             "extra_body": self.extra_body,
@@ -626,7 +622,7 @@ class ChatSvc(TextModel, BaseChatModel):
         self, messages: Sequence[BaseMessage], options: CallOptions, *, stream: bool
     ) -> ChatTurn:
         model = options.model
-        chat = model.chat_interface
+        chat = CHAT_INTERFACES[self.interface]
         new_parser: Callable[[], AnswerParser[list[Event]]] = CompletionParser
         if stream:
             new_parser = self._new_event_parser
@@ -638,7 +634,7 @@ class ChatSvc(TextModel, BaseChatModel):
                 chat.path,
                 new_parser,
                 options.limits,
-                body=chat.body(model, messages, stream=stream),
+                body=chat.new_body(model, messages, stream=stream),
                 private=tuple(message["content"] for message in messages),
                 headers=options.extra_headers,
                 chat=(model.model, model.max_tokens),

@@ -5,14 +5,15 @@ A conversation is a list of turns for the v1 interface and one text for the gene
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal, Protocol
 
 from .._calls import conversation_text
 from .._wire import general, v1
 from ..config import GENERAL, V1, Interface
-from .profiles import DEFAULT_MODEL, documented_profile, text_profile
+from ..errors import SvcRequestError
+from .profiles import documented_profile, text_profile
 
 if TYPE_CHECKING:
     from langchain_core.language_models import ModelProfile
@@ -35,6 +36,12 @@ class RequestSettings(Protocol):
     def extra_body(self) -> dict[str, Any]: ...
 
 
+class _NewBody(Protocol):
+    def __call__(
+        self, model: RequestSettings, messages: WireMessages, *, stream: bool
+    ) -> bytes: ...
+
+
 @dataclass(frozen=True)
 class ChatInterface:
     """An interface with a chat endpoint: its addresses, its requests and its bounds.
@@ -43,101 +50,104 @@ class ChatInterface:
         interface: Where it is, and the key for it.
         path: The path of its chat endpoint.
         models_path: The path of its listing of models.
-        default_model: The model of a `ChatSvc` that names none; None leaves it to the service.
         settings: The fields of a request that are settings of `ChatSvc`, by the same names.
-        labels: What tells it from other interfaces in traces and caches.
+        new_body: Makes the bytes of a request, and refuses what `problem` does.
+        problem: Says why the interface cannot take a model's settings; None where it can.
+        profile: What the documents say about a model.
+        labels: What tells it from the v1 interface in traces and caches.
     """
 
     interface: Interface
     path: str
     models_path: str
-    default_model: str | None
     settings: tuple[str, ...]
-    labels: tuple[tuple[str, str], ...] = ()
-
-    def body(
-        self, model: RequestSettings, messages: WireMessages, *, stream: bool
-    ) -> bytes:
-        """The bytes of a request."""
-        raise NotImplementedError
-
-    def problem(self, model: RequestSettings) -> str | None:
-        """Why the interface cannot take a model's settings; None where it can."""
-        raise NotImplementedError
-
-    def profile(self, model: str | None) -> ModelProfile | None:
-        """What the documents say about a model."""
-        raise NotImplementedError
+    new_body: _NewBody
+    problem: Callable[[RequestSettings], str | None]
+    profile: Callable[[str | None], ModelProfile | None]
+    labels: Mapping[str, str]
 
 
-class _V1Chat(ChatInterface):
-    def body(
-        self, model: RequestSettings, messages: WireMessages, *, stream: bool
-    ) -> bytes:
-        settings = {name: getattr(model, name) for name in self.settings}
-        return v1.chat_body(messages, settings, stream=stream, extra=model.extra_body)
-
-    def problem(self, model: RequestSettings) -> str | None:
-        if model.model is None:
-            return (
-                "model must be a model id, such as 'svc-pro' (list_models() names them)"
-            )
-        return None
-
-    def profile(self, model: str | None) -> ModelProfile | None:
-        if model is None:
-            return None
-        return documented_profile(model)
+def _refuse(problem: str | None) -> None:
+    # A call's own settings, and those that were assigned later, are not checked before.
+    if problem is not None:
+        raise SvcRequestError(problem)
 
 
-class _GeneralChat(ChatInterface):
-    def body(
-        self, model: RequestSettings, messages: WireMessages, *, stream: bool
-    ) -> bytes:
-        return general.chat_body(
-            conversation_text(_turns(messages)),
-            model=model.model,
-            temperature=model.temperature,
-            stream=stream,
-            extra=model.extra_body,
+# -- v1: a list of turns ---------------------------------------------------------------------------
+
+
+def _v1_body(model: RequestSettings, messages: WireMessages, *, stream: bool) -> bytes:
+    _refuse(_v1_problem(model))
+    settings = {name: getattr(model, name) for name in v1.CHAT_SETTINGS}
+    return v1.chat_body(messages, settings, stream=stream, extra=model.extra_body)
+
+
+def _v1_problem(model: RequestSettings) -> str | None:
+    if model.model is None:
+        return "model must be a model id, such as 'svc-pro' (list_models() names them)"
+    return None
+
+
+# -- general: one text -----------------------------------------------------------------------------
+
+
+def _general_body(
+    model: RequestSettings, messages: WireMessages, *, stream: bool
+) -> bytes:
+    _refuse(_general_problem(model))
+    turns = [(message["role"], message["content"]) for message in messages]
+    return general.chat_body(
+        conversation_text(turns),
+        model=model.model,
+        temperature=model.temperature,
+        stream=stream,
+        extra=model.extra_body,
+    )
+
+
+def _general_problem(model: RequestSettings) -> str | None:
+    highest = general.HIGHEST_TEMPERATURE
+    if model.temperature is not None and model.temperature > highest:
+        return (
+            f"temperature must be a number from 0 to {highest:g} on the general interface, "
+            f"not {model.temperature:g}"
         )
-
-    def problem(self, model: RequestSettings) -> str | None:
-        highest = general.HIGHEST_TEMPERATURE
-        if model.temperature is not None and model.temperature > highest:
-            return (
-                f"temperature must be a number from 0 to {highest:g} on the general interface, "
-                f"not {model.temperature:g}"
-            )
-        if model.max_tokens is not None:
-            return (
-                "max_tokens is no field of the general interface: leave it out, or use "
-                'interface="v1"'
-            )
-        reserved = general.CHAT_FIELDS & model.extra_body.keys()
-        if reserved:
-            return (
-                f"extra_body must not hold {sorted(reserved)}: the request sets these"
-            )
-        return None
-
-    def profile(self, model: str | None) -> ModelProfile | None:
-        # The document names no models: their windows are known from a listing only.
-        return text_profile(model, None)
+    if model.max_tokens is not None:
+        return (
+            "max_tokens is no field of the general interface: leave it out, or use "
+            'interface="v1"'
+        )
+    reserved = general.CHAT_FIELDS & model.extra_body.keys()
+    if reserved:
+        names = ", ".join(sorted(reserved))
+        return f"extra_body must not hold {names}: the request sets these itself"
+    return None
 
 
-def _turns(messages: WireMessages) -> Sequence[tuple[str, str]]:
-    return [(message["role"], message["content"]) for message in messages]
+def _general_profile(model: str | None) -> ModelProfile:
+    # The document names no models: their windows are known from a listing only.
+    return text_profile(model, None)
 
 
 CHAT_INTERFACES: dict[InterfaceName, ChatInterface] = {
-    "v1": _V1Chat(V1, v1.CHAT_PATH, v1.MODELS_PATH, DEFAULT_MODEL, v1.CHAT_SETTINGS),
-    "general": _GeneralChat(
+    "v1": ChatInterface(
+        V1,
+        v1.CHAT_PATH,
+        v1.MODELS_PATH,
+        v1.CHAT_SETTINGS,
+        _v1_body,
+        _v1_problem,
+        documented_profile,
+        {},
+    ),
+    "general": ChatInterface(
         GENERAL,
         general.CHAT_PATH,
         general.MODELS_PATH,
-        None,
         ("model", "temperature"),
-        (("interface", "general"),),
+        _general_body,
+        _general_problem,
+        _general_profile,
+        {"interface": "general"},
     ),
 }

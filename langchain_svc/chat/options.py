@@ -215,9 +215,6 @@ def call_options(
         response_format = read_response_format(others.get("response_format"))
         if offer is not None and offer.required:
             response_format = None  # an answer without calls is none
-    problem = model.chat_interface.problem(model)
-    if problem is not None:
-        raise SvcRequestError(problem)
     limits = model._limits()  # noqa: SLF001  # our own class
     return CallOptions(
         model, limits, offer, response_format, others.get("extra_headers")

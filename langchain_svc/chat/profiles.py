@@ -54,10 +54,11 @@ def text_profile(
     return result
 
 
-def documented_profile(model: str) -> ModelProfile | None:
+def documented_profile(model: str | None) -> ModelProfile | None:
     """The profile of a model that the document names; None for any other."""
-    window = WINDOWS.get(model)
-    return None if window is None else text_profile(model, window)
+    if model not in WINDOWS:
+        return None
+    return text_profile(model, WINDOWS[model])
 
 
 class ListedModel(ModelRecord):
