@@ -10,6 +10,7 @@ import asyncio
 import base64
 import json
 import re
+from collections.abc import Callable
 from dataclasses import dataclass, field
 
 import pytest
@@ -61,7 +62,7 @@ class Row:
     """
 
     endpoint: str
-    kind: type
+    kind: Callable
     ask: tuple
     cases: dict
     answer: object
@@ -102,6 +103,18 @@ STATUS = {
 
 TALK = [("user", "Hello"), ("assistant", "Grüße 你好"), ("user", '"Who" are\nyou?')]
 MESSAGES = [{"role": role, "content": text} for role, text in TALK]
+ONE_TEXT = """\
+This is a conversation, each turn between turn tags. Write the assistant's next turn, without the tags.
+<turn role="user">
+Hello
+</turn>
+<turn role="assistant">
+Grüße 你好
+</turn>
+<turn role="user">
+"Who" are
+you?
+</turn>"""
 ONE_MESSAGE = [{"role": "user", "content": "Hello"}]
 HOT = {"model": "svc-pro", "temperature": 2, "max_tokens": 1}
 COOL = {"model": "svc-pro", "temperature": 1}
@@ -120,6 +133,13 @@ CONTEXT = {
     "medicalHistory": ["asthma"],
     "currentMedications": ["salbutamol"],
 }
+
+
+
+def general_chat(**settings):
+    """A chat model on the general interface."""
+    return svc.ChatSvc(interface="general", **settings)
+
 
 ROWS = {
     # v1 API, sections 2, 4 and 5. Rule 4: "Requests carry Content-Type: application/json".
@@ -168,6 +188,23 @@ ROWS = {
             "full": (COOL, "Hello", {"message": "Hello", **COOL, "stream": True}),
         },
     ),
+    "general chat of a chat model": Row(
+        "POST /api/chat", general_chat, INVOKE, answer=CHAT_ANSWER, fields="message model temperature",
+        cases={
+            "minimal": ({}, "Hello", {"message": "Hello"}),
+            "full": (COOL, TALK, {"message": ONE_TEXT, **COOL}),
+            "not given": ({"model": None, "temperature": None, "max_tokens": None}, "Hello", {"message": "Hello"}),
+        },
+    ),
+    "general chat of a chat model, streaming": Row(
+        "POST /api/chat", general_chat, STREAM, answer=EVENTS, fields="message model temperature stream",
+        cases={
+            "minimal": ({}, "Hello", {"message": "Hello", "stream": True}),
+            "full": (COOL, TALK, {"message": ONE_TEXT, **COOL, "stream": True}),
+        },
+    ),
+    "general models of a chat model": Row("GET /api/models", general_chat, LIST, {"minimal": ({}, None, None)},
+        {"models": [{"id": "svc-pro"}]}, headers=BEARER),
     "general models": Row("GET /api/models", svc.SvcLLM, LIST, {"minimal": ({}, None, None)},
         {"models": [{"id": "svc-pro"}]}, headers=BEARER),
     "vision": Row(

@@ -5,7 +5,7 @@ from typing import ClassVar
 
 import pytest
 from langchain_tests.integration_tests import ChatModelIntegrationTests
-from test_langchain_suite import ChatSvcTraits
+from test_langchain_suite import ChatSvcTraits, GeneralTraits
 
 from langchain_svc.sandbox import Sandbox
 
@@ -50,6 +50,23 @@ class TestInvokeStreams(ChatSvcTraits, ChatModelIntegrationTests):
     service_settings: ClassVar = {"strict": True}
     chat_model_params: ClassVar = {
         **ChatSvcTraits.chat_model_params,
+        "streaming": True,
+        "merge_events": False,
+    }
+
+
+class TestGeneralInterface(GeneralTraits, ChatModelIntegrationTests):
+    service_settings: ClassVar = {"strict": True}
+
+
+class TestGeneralLines(GeneralTraits, ChatModelIntegrationTests):
+    service_settings: ClassVar = {"stream_format": "ndjson", "stream_usage": False}
+
+
+class TestGeneralInvokeStreams(GeneralTraits, ChatModelIntegrationTests):
+    service_settings: ClassVar = {"stream_format": "text"}
+    chat_model_params: ClassVar = {
+        **GeneralTraits.chat_model_params,
         "streaming": True,
         "merge_events": False,
     }

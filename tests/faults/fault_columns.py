@@ -197,6 +197,10 @@ def _chat(url, **settings):
     return svc.ChatSvc(base_url_v1=url + "/v1", **settings)
 
 
+def _general_chat(url, **settings):
+    return svc.ChatSvc(interface="general", base_url=url, **settings)
+
+
 def _llm(url, **settings):
     return svc.SvcLLM(base_url=url, **settings)
 
@@ -265,6 +269,16 @@ COLUMNS = (
         "ChatSvc.stream", "stream", _chat, _stream, _astream, CHAT_STREAM, label="text/event-stream"
     ),
     Column("ChatSvc.list_models", "whole", _chat, _models, _amodels, MODELS),
+    Column("ChatSvc, general, invoke", "whole", _general_chat, _invoke, _ainvoke, LLM),
+    Column(
+        "ChatSvc, general, stream",
+        "stream",
+        _general_chat,
+        _stream,
+        _astream,
+        LLM_STREAM,
+        label="application/x-ndjson",
+    ),
     Column("SvcLLM.invoke", "whole", _llm, _invoke, _ainvoke, LLM),
     Column(
         "SvcLLM.stream", "stream", _llm, _stream, _astream, LLM_STREAM, label="application/x-ndjson"

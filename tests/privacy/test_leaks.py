@@ -202,8 +202,11 @@ def _of(toolkit, number, **arguments):
     }
 
 
-def _model(kind):
-    make = _made(kind, *(["base_url"] if kind is svc.ChatSvc else []))
+def _general_chat(words):
+    return _made(svc.ChatSvc, "base_url_v1")(words | {"interface": "general"})
+
+
+def _model(name, make):
 
     async def ask(model, config):
         async with model:
@@ -213,7 +216,6 @@ def _model(kind):
         async with model:
             return await listed(model.astream(ASKED, config))
 
-    name = kind.__name__
     return {
         f"{name}.invoke": (make, lambda m, c: m.invoke(ASKED, c)),
         f"{name}.stream": (make, lambda m, c: list(m.stream(ASKED, c))),
@@ -225,8 +227,9 @@ def _model(kind):
 
 
 DOORS = {
-    **_model(svc.ChatSvc),
-    **_model(svc.SvcLLM),
+    **_model("ChatSvc", _made(svc.ChatSvc, "base_url")),
+    **_model("ChatSvc, general", _general_chat),
+    **_model("SvcLLM", _made(svc.SvcLLM)),
     **_tool(svc.SvcMedicalConsult, message=ASKED),
     **_tool(svc.SvcDecisionSupport, symptoms=[ASKED], specialty="oncology"),
     **_tool(svc.SvcCancerRisk, symptoms=ASKED),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import traceback
+from functools import partial
 
 import pytest
 from peers import RawServer, response
@@ -16,6 +17,7 @@ URL = "https://svc.example/v1"
 # Every class that has a base URL, with the word for it.
 CLASSES = {
     "ChatSvc": (svc.ChatSvc, "base_url_v1"),
+    "ChatSvc, general": (partial(svc.ChatSvc, interface="general"), "base_url"),
     "SvcLLM": (svc.SvcLLM, "base_url"),
     "SvcTranslate": (svc.SvcTranslate, "base_url"),
     "SvcAnalyzeImage": (svc.SvcAnalyzeImage, "base_url"),
