@@ -135,7 +135,6 @@ CONTEXT = {
 }
 
 
-
 def general_chat(**settings):
     """A chat model on the general interface."""
     return svc.ChatSvc(interface="general", **settings)

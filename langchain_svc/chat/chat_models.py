@@ -102,6 +102,7 @@ class ChatSvc(TextModel, BaseChatModel):
     Key init args (client params):
         - `api_key`: The key; otherwise `SVC_API_KEY`.
         - `base_url_v1`: The address; otherwise `SVC_BASE_URL_V1`.
+        - `interface`: "general" asks the general interface at `base_url` (`SVC_BASE_URL`) instead.
         - `timeout`: Seconds to wait for the next byte. `deadline` bounds the whole call.
         - `max_retries`: How often a call is tried again.
 
@@ -179,7 +180,7 @@ class ChatSvc(TextModel, BaseChatModel):
         SvcError: Every failure of a call; see `langchain_svc.errors` for the tree.
         pydantic.ValidationError: From the constructor, for a setting out of its bounds.
 
-    Rests on the v1 API, sections 2, 4, 5, 7 and 8.
+    Rests on the v1 API, sections 2, 4, 5, 7 and 8, and on the same of the general API.
     """
 
     # Misspelt settings are refused by name before; this tells Pydantic's plugin of mypy.
@@ -324,7 +325,7 @@ class ChatSvc(TextModel, BaseChatModel):
         A wrong key, address or model id shows up now, and not in the middle of the work.
 
         Returns:
-            What the service lists about this model.
+            What the service lists about this model; without an id where the service chooses it.
 
         Raises:
             SvcError: As for any call; `SvcRequestError` where the model is not listed.
