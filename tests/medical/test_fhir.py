@@ -426,6 +426,14 @@ RICH = bundle(
     observation("63895-7", valueBoolean=True),
     observation("29463-7", quantity(80, "kg")),
 )
+
+
+def value_at(path, value=RICH):
+    for name in path:
+        value = value[name]
+    return value
+
+
 PLACES = [path for path in places(RICH) if path and path[:1] == ("entry",)]
 
 
@@ -459,6 +467,25 @@ def test_a_bundle_changed_anywhere_is_read_or_refused_without_its_values(data):
         message = str(record.fhir_report)
     for mark in ("Quuxberg", "Zebulonia", "MRN-88231", "1963"):
         assert mark not in message
+
+
+# Elements that hold words; FHIR allows white space in them, and some systems export it.
+WORDED = [
+    path
+    for path in PLACES
+    if path[-1] in {"display", "text", "unit", "valueString"} and isinstance(value_at(path), str)
+]
+
+
+@given(st.sampled_from(WORDED), st.text(" \t\r\n", min_size=1, max_size=3))
+def test_words_of_white_space_alone_are_read_as_none(path, space):
+    *above, name = path
+    blank = copy.deepcopy(RICH)
+    value_at(above, blank)[name] = space
+    without = copy.deepcopy(RICH)
+    del value_at(above, without)[name]
+    assert read(blank) == read(without)
+    assert read(blank).fhir_report == read(without).fhir_report
 
 
 # -- what is there and what is not -----------------------------------------------------------------

@@ -573,3 +573,37 @@ def test_what_was_typed_is_marked_or_left_out(text, make):
         notes = [line.note for line in record.fhir_report.taken if line.field not in {"age", "sex"}]
         assert notes == ["typed"] * len(values)
         assert option == "take" or not values
+
+
+# -- whether a medicine is taken yet ----------------------------------------------------------------
+
+
+BEGUN = st.sampled_from([{}, {"start": PAST}, {"start": DAY}])
+LATER = st.builds(lambda end: {"start": NEXT, **end}, st.sampled_from([{}, {"end": "2026"}]))
+
+
+def request(validity, bounds):
+    dosages = [{"text": "daily", "timing": {"repeat": {"boundsPeriod": b}}} for b in bounds]
+    return medication(
+        dosageInstruction=dosages or None,
+        dispenseRequest={"validityPeriod": validity} if validity else None,
+    )
+
+
+@given(BEGUN | LATER, st.lists(LATER, min_size=1, max_size=3))
+def test_what_is_not_to_be_taken_yet_is_reported_and_not_sent(validity, bounds):
+    record = taken(request(validity, bounds))
+    assert not record.current_medications
+    assert reasons(record) == ["it has not begun yet"]
+
+
+@given(BEGUN, st.lists(LATER, max_size=2), BEGUN)
+def test_one_dosage_that_has_begun_makes_a_request_current(validity, later, begun):
+    assert taken(request(validity, [*later, begun])).current_medications
+
+
+@given(BEGUN | LATER, st.lists(st.just({}), max_size=3))
+def test_dosages_that_name_no_day_begin_with_the_validity(validity, bounds):
+    current = taken(request(validity, bounds)).current_medications
+    assert bool(current) == bool(taken(request(validity, [])).current_medications)
+    assert bool(current) == (validity.get("start") != NEXT)

@@ -72,16 +72,16 @@ def words_of(concept: CodeableConcept | None) -> tuple[Words, ...]:
     if concept is None:
         return ()
     codings = concept.coding or []
-    typed = typed_words(concept.text or _unpublished_display(codings))
+    typed = typed_words(concept.text) or _unpublished_words(codings)
     published = [
-        coding for coding in codings if coding.display and _terminology(coding)
+        coding for coding in codings if line(coding.display) and _terminology(coding)
     ]
     if not published:
         words = typed or _code_alone(codings)
         if words is None:
             return ()
         return (words,)
-    displays = [_line(coding.display or "") for coding in published]
+    displays = [line(coding.display) for coding in published]
     first, *others = dict.fromkeys(displays)
     further = [Words(f"also coded as: {display}") for display in others]
     if typed and typed.text.lower() not in first.lower():
@@ -95,10 +95,10 @@ def _terminology(coding: Coding) -> str:
     return _PUBLISHED.get(coding.system or "", "")
 
 
-def _unpublished_display(codings: Iterable[Coding]) -> str | None:
+def _unpublished_words(codings: Iterable[Coding]) -> Words | None:
     for coding in codings:
-        if coding.display and not _terminology(coding):
-            return coding.display
+        if not _terminology(coding) and (words := typed_words(coding.display)):
+            return words
     return None
 
 
@@ -139,14 +139,15 @@ def says_nothing(concept: CodeableConcept | None) -> bool:
 
 def typed_words(typed: str | None) -> Words | None:
     """A text that somebody typed, in one line; None if it is empty."""
-    text = _line(typed or "")
+    text = line(typed)
     if not text:
         return None
     return Words(text, typed=True)
 
 
-def _line(text: str) -> str:
-    return " ".join(text.split())
+def line(text: str | None) -> str:
+    """A text in one line; empty for None, and for the white space that some systems export."""
+    return " ".join((text or "").split())
 
 
 def codes_of(

@@ -7,7 +7,7 @@ from datetime import date
 from typing import TYPE_CHECKING, Any
 
 from .bundle import ElementError, Resource, checked, objects
-from .concepts import NOTHING, Words, says_nothing, typed_words, words_of
+from .concepts import NOTHING, Words, line, says_nothing, typed_words, words_of
 from .extensions import NOT_TAKEN, extensions_of
 from .fields import MEDICATIONS
 from .importing import Import
@@ -99,8 +99,8 @@ def _statement_is_over(statement: MedicationStatement, today: date) -> str:
 def _request_is_over(request: MedicationRequest, today: date) -> str:
     """Why a request is not current; empty if it is.
 
-    Two elements may bound a request in time: the validity of the prescription, and the timing of
-    each dosage. A dosage without bounds may be taken on any day.
+    Two elements may bound a request in time: the validity of the prescription, outside of which
+    nothing is dispensed, and the timing of each dosage.
     """
     dispensing = request.dispenseRequest
     validity = dispensing.validityPeriod if dispensing else None
@@ -110,11 +110,9 @@ def _request_is_over(request: MedicationRequest, today: date) -> str:
     bounds = [_bounds(dosage) for dosage in request.dosageInstruction or ()]
     if bounds and all(_has_ended(period, today) for period in bounds):
         return "the bounds of its dosage have ended (dosageInstruction.timing)"
-    # It begins with the first of all its periods.
-    periods = bounds
-    if validity is not None:
-        periods = [*bounds, validity]
-    if periods and all(_is_later(start_of(period), today) for period in periods):
+    # It begins with the first dosage. One that names no day can begin once it can be dispensed.
+    starts = [start_of(period) or start_of(validity) for period in bounds or [None]]
+    if all(_is_later(start, today) for start in starts):
         return _NOT_BEGUN
     return ""
 
@@ -194,7 +192,7 @@ def _amount(quantity: Quantity | None) -> str:
     """A number with its unit; empty if either is missing."""
     if quantity is None or quantity.value is None:
         return ""
-    unit = quantity.unit or quantity.code
+    unit = line(quantity.unit) or quantity.code
     return f"{quantity.value:g} {unit}" if unit else ""
 
 
