@@ -177,6 +177,19 @@ def test_a_text_model(sandbox, otel):
     assert gen_ai_metrics.GEN_AI_CLIENT_TOKEN_USAGE not in otel.metrics()  # it has no split
 
 
+@pytest.mark.parametrize("way", ["invoke", "stream"])
+@pytest.mark.parametrize("name", ["model", "model_name"])
+@pytest.mark.parametrize("kind", [ChatSvc, SvcLLM])
+def test_a_span_names_the_model_of_the_call(sandbox, otel, kind, name, way):
+    settings = sandbox.v1 if kind is ChatSvc else sandbox.general
+    with kind(**settings, model="svc-turbo") as model:
+        answer = getattr(model, way)("Hello", otel.config, **{name: "svc-pro"})
+        if way == "stream":
+            assert list(answer)
+    (span,) = otel.spans
+    assert span.attributes[gen_ai.GEN_AI_REQUEST_MODEL] == "svc-pro"
+
+
 def test_an_answer_of_the_cache_spends_no_tokens(chat, otel):
     cached = chat.model_copy(update={"cache": InMemoryCache()})
     cached.invoke("Hello", otel.config)

@@ -364,13 +364,13 @@ class ChatSvc(TextModel, BaseChatModel):
     def _get_invocation_params(
         self, stop: list[str] | None = None, **kwargs: Any
     ) -> dict[str, Any]:
-        return {
+        params = {
             **self._identifying_params,
-            "model_name": self.model,
             "_type": self._llm_type,
             "stop": self.stop if stop is None else stop,
             **traced_options(type(self), kwargs),
         }
+        return {**params, "model_name": params["model"]}
 
     def _combine_llm_outputs(
         self, llm_outputs: list[dict[str, Any] | None]

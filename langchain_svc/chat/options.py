@@ -295,7 +295,9 @@ def traced_options(
 ) -> dict[str, Any]:
     """The parameters of a call that callbacks may see, which run before they are checked.
 
-    No header is among them, and no unknown name, which may be `api_key`.
+    Each has the name of the model's own setting, whose place it takes. No header is among them, and
+    no unknown name, which may be `api_key`.
     """
-    valid_names = (kind.overrides | _CHAT_OPTIONS | ALIASES.keys()) - {"extra_headers"}
-    return {name: value for name, value in settings.items() if name in valid_names}
+    valid_names = (kind.overrides | _CHAT_OPTIONS) - {"extra_headers"}
+    named = [(ALIASES.get(name, name), value) for name, value in settings.items()]
+    return {name: value for name, value in named if name in valid_names}

@@ -139,8 +139,9 @@ def requested_model(details: Mapping[str, Any]) -> str | None:
     """The model's id, by the details of a run's start."""
     params = details.get("invocation_params") or {}
     metadata = details.get("metadata") or {}
+    # LangChain gives a text model's settings alone as parameters, without those of the call.
     return (
-        params.get("model") or params.get("model_name") or metadata.get("ls_model_name")
+        metadata.get("ls_model_name") or params.get("model") or params.get("model_name")
     )
 
 

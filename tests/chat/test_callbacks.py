@@ -349,13 +349,34 @@ def test_a_refused_call_is_an_error(sandbox, chat, usage):
     assert "calls" not in counted(usage)
 
 
+@pytest.mark.parametrize("way", ["invoke", "stream", "bind"])
 @pytest.mark.parametrize("name", ["model", "model_name"])
-def test_traces_name_the_model_of_the_call(sandbox, name):
+def test_traces_name_the_model_of_the_call(sandbox, name, way):
     class Seen(BaseCallbackHandler):
-        def on_chat_model_start(self, *_, metadata, **__):
-            models.append(metadata["ls_model_name"])
+        def on_chat_model_start(self, *_, metadata, invocation_params, **__):
+            params = invocation_params
+            models.append((metadata["ls_model_name"], params["model"], params["model_name"]))
 
     models = []
+    config = {"callbacks": [Seen()]}
     with ChatSvc(**sandbox.v1, model="svc-turbo") as model:
-        model.invoke("Hi", {"callbacks": [Seen()]}, **{name: "svc-pro"})
-    assert models == ["svc-pro"]
+        if way == "invoke":
+            model.invoke("Hi", config, **{name: "svc-pro"})
+        elif way == "stream":
+            summed(model.stream("Hi", config, **{name: "svc-pro"}))
+        else:
+            model.bind(**{name: "svc-pro"}).invoke("Hi", config)
+        model.invoke("Hi", config)
+    assert models == [("svc-pro",) * 3, ("svc-turbo",) * 3]
+
+
+def test_a_trace_has_a_setting_of_the_call_under_its_own_name(sandbox):
+    class Seen(BaseCallbackHandler):
+        def on_chat_model_start(self, *_, invocation_params, **__):
+            params.update(invocation_params)
+
+    params = {}
+    with ChatSvc(**sandbox.v1, max_tokens=7, stop=["a"]) as model:
+        model.invoke("Hi", {"callbacks": [Seen()]}, max_completion_tokens=9, stop_sequences=["b"])
+    assert (params["max_tokens"], params["stop"]) == (9, ["b"])
+    assert params.keys().isdisjoint({"max_completion_tokens", "stop_sequences"})
