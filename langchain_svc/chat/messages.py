@@ -12,7 +12,7 @@ import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import groupby, takewhile
 from operator import attrgetter, itemgetter
-from typing import Any, Literal
+from typing import Literal
 
 from langchain_core.messages import (
     AIMessage,
@@ -328,72 +328,25 @@ def _block_texts(
     provider's business, and left out. A tool's result says which media it left out. What a person
     sent is left out only on request.
     """
+    from .blocks import block_text, is_medium, kind_of, medium_note, text_of  # noqa: PLC0415  # most messages are a text
+
     for block in message.content:
         if isinstance(block, str):
             yield False, block
-            continue
-        kind = _kind(block)
-        text = _text_of(block)
-        if kind == DESCRIBED_IMAGE:
+        elif block.get("type") == DESCRIBED_IMAGE:
             yield True, image_text(block["handle"], block["text"])
         elif isinstance(message, AIMessage):
+            text = text_of(block)
             if text is not None:
                 yield False, text
-        elif _is_medium(kind, block):
-            yield False, _in_place_of(kind, message, omit_images=omit_images)
-        elif text is not None and (kind in _TEXTS or len(block) == 1):
-            yield False, text
+        elif not is_medium(block):
+            yield False, block_text(block)
+        elif isinstance(message, _RESULTS):
+            yield False, medium_note(block)
+        elif omit_images and "image" in kind_of(block):
+            yield False, _IMAGE_LEFT_OUT
         else:
-            yield False, render_json(block)
-
-
-def _in_place_of(kind: str, message: BaseMessage, *, omit_images: bool) -> str:
-    """The text that stands for a medium, which the model cannot take.
-
-    Raises:
-        SvcRequestError: A person sent the medium, and did not ask to leave it out.
-    """
-    if omit_images and "image" in kind:
-        return _IMAGE_LEFT_OUT
-    if isinstance(message, _RESULTS):
-        return f"[{kind} left out: this model takes text only]"
-    raise _unsendable(kind)
-
-
-_TEXTS = frozenset({"text", "input_text", "output_text", "text-plain", "refusal"})
-_MEDIA = {
-    "audio",
-    "input_audio",
-    "video",
-    "video_url",
-    "file",
-    "input_file",
-    "document",
-    "media",
-}
-
-
-def _text_of(block: Mapping[str, Any]) -> str | None:
-    texts = (block.get(key) for key in ("text", "refusal"))
-    return next((text for text in texts if isinstance(text, str)), None)
-
-
-def _kind(block: Mapping[str, Any]) -> str:
-    # Bedrock's blocks have no type and are named by their key.
-    kind = block.get("type") or next(iter(block), "unknown")
-    return kind if isinstance(kind, str) else type(kind).__name__
-
-
-def _is_medium(kind: str, block: Mapping[str, Any]) -> bool:
-    """Whether a block stands for bytes and not for text."""
-    if "image" not in kind and kind not in _MEDIA:
-        return False
-    if "type" not in block and len(block) > 1:
-        return False  # the key that names it is one of several
-    source = block.get("source")
-    if isinstance(source, Mapping) and source.get("type") in {"text", "content"}:
-        return False  # a document in text
-    return _text_of(block) is None
+            raise _unsendable(kind_of(block))
 
 
 def _unsendable(kind: str) -> SvcRequestError:

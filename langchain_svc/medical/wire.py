@@ -7,11 +7,11 @@ The documents do not show the fields of three of its answers, so the reader look
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from .._wire import without_base64
 from .._wire.v1 import UnreadableError, load_body, without_surrogates
 
 CHAT_PATH = "/api/medical/chat"
@@ -186,21 +186,10 @@ def _indent(depth: int) -> str:
 
 def _leaf(value: object) -> str:
     if isinstance(value, str) and value:
-        return _BASE64.sub(_without_file, value)
+        return without_base64(value)
     if isinstance(value, _Members):
         return "{}"
     return json.dumps(value)
 
 
 _DEEPEST_INDENT = 12
-_BASE64 = re.compile(r"[A-Za-z0-9+/_-]{60,}(?:\r?\n[A-Za-z0-9+/_-]{60,})*={0,2}")
-_MOST = 1_000  # characters of base64 that an answer shows
-
-
-def _without_file(match: re.Match[str]) -> str:
-    """A note in place of a file; not of a long word or a sequence of bases, which lack letters."""
-    text = match[0]
-    is_file = all(re.search(letters, text) for letters in ("[A-Z]", "[a-z]", "[0-9]"))
-    if is_file and len(text) > _MOST:
-        return f"[{len(text):,} characters of base64]"
-    return text
