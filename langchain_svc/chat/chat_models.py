@@ -652,7 +652,7 @@ def _general_values(values: Mapping[str, Any]) -> dict[str, Any]:
     """
     if values.get("base_url_v1"):
         raise ValueError(
-            'base_url_v1 is not used with interface="general": give its address as base_url '
+            'base_url_v1: not used with interface="general"; give its address as base_url '
             "(SVC_BASE_URL)"
         )
     if values.keys() & {"model", "model_name"}:

@@ -84,7 +84,7 @@ def _v1_body(model: RequestSettings, messages: WireMessages, *, stream: bool) ->
 
 def _v1_problem(model: RequestSettings) -> str | None:
     if model.model is None:
-        return "model must be a model id, such as 'svc-pro' (list_models() names them)"
+        return "model: must be a model id, such as 'svc-pro' (list_models() names them)"
     return None
 
 
@@ -109,18 +109,18 @@ def _general_problem(model: RequestSettings) -> str | None:
     highest = general.HIGHEST_TEMPERATURE
     if model.temperature is not None and model.temperature > highest:
         return (
-            f"temperature must be a number from 0 to {highest:g} on the general interface, "
+            f"temperature: must be a number from 0 to {highest:g} on the general interface, "
             f"not {model.temperature:g}"
         )
     if model.max_tokens is not None:
         return (
-            "max_tokens is no field of the general interface: leave it out, or use "
+            "max_tokens: the general interface has no such field; leave it out, or use "
             'interface="v1"'
         )
     reserved = general.CHAT_FIELDS & model.extra_body.keys()
     if reserved:
         names = ", ".join(sorted(reserved))
-        return f"extra_body must not hold {names}: the request sets these itself"
+        return f"extra_body: must not hold {names}, which the request sets itself"
     return None
 
 

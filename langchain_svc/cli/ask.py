@@ -45,7 +45,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         nargs="*",
         help="the question; - (or nothing, in a pipe) reads it from stdin",
     )
-    add_options(parser, *CHAT_OPTIONS, "--json", "--schema")
+    add_options(parser, "--interface", *CHAT_OPTIONS, "--json", "--schema")
 
 
 def run(args: argparse.Namespace) -> int:

@@ -6,19 +6,19 @@ import argparse
 
 from .._wire import read_prices
 from ..chat import ListedModel
-from .terminal import add_options, emit, emit_json, new_model
+from .terminal import add_options, emit, emit_json, model_settings, new_model
 
 _HEAD = ("MODEL", "CONTEXT", "PRICE IN/OUT", "CAPABILITIES")
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the options of the command."""
-    add_options(parser, "--json")
+    add_options(parser, "--interface", "--json")
 
 
 def run(args: argparse.Namespace) -> int:
     """Print a line for each model."""
-    with new_model() as client:
+    with new_model(**model_settings(args)) as client:
         models = client.list_models()
     if args.json:
         emit_json([_record(model) for model in models])
@@ -41,7 +41,8 @@ def _record(model: ListedModel) -> dict[str, object]:
 
 
 def _row(model: ListedModel) -> tuple[str, ...]:
-    context = f"{model.context_window:,}" if model.context_window else "-"
+    window = model.profile.get("max_input_tokens")
+    context = f"{window:,}" if window else "-"
     capabilities = ", ".join(model.capabilities) or "-"
     return model.id, context, _price(model), capabilities
 

@@ -29,6 +29,10 @@ if TYPE_CHECKING:
 _LONGEST_WAIT = 5.0  # seconds; a person at a terminal would rather try again later
 
 _OPTIONS: dict[str, dict[str, Any]] = {
+    "--interface": {
+        "choices": ("v1", "general"),
+        "help": "which of the service's interfaces answers (v1)",
+    },
     "--model": {
         "metavar": "ID",
         "help": "model id, as listed by `langchain-svc models`",
@@ -74,8 +78,8 @@ def add_options(parser: argparse.ArgumentParser, *names: str) -> None:
 def model_settings(args: argparse.Namespace) -> dict[str, Any]:
     """The settings of a model that the options set."""
     settings = {}
-    for name in ("model", "temperature", "max_tokens"):
-        value = getattr(args, name)
+    for name in ("interface", "model", "temperature", "max_tokens"):
+        value = getattr(args, name, None)
         if value is not None:
             settings[name] = value
     return settings

@@ -333,8 +333,8 @@ def test_init_chat_model_makes_it(monkeypatch):
 
 REFUSED = {
     "temperature": (1.5, "from 0 to 1 on the general interface, not 1.5"),
-    "max_tokens": (5, "max_tokens is no field of the general interface"),
-    "extra_body": ({"message": "x"}, "extra_body must not hold message"),
+    "max_tokens": (5, "max_tokens: the general interface has no such field"),
+    "extra_body": ({"message": "x"}, "extra_body: must not hold"),
 }
 
 
@@ -358,11 +358,11 @@ def test_what_the_endpoint_does_not_take_is_refused_wherever_it_is_said(name):
 
 def test_an_object_keeps_its_interface_and_its_address():
     with Sandbox() as sandbox:
-        with pytest.raises(ValidationError, match="base_url_v1 is not used"):
+        with pytest.raises(ValidationError, match="base_url_v1: not used"):
             svc.ChatSvc(interface="general", **sandbox.v1)
         with pytest.raises(ValidationError, match="'v1' or 'general'"):
             svc.ChatSvc(interface="chat", **sandbox.v1)
-        with pytest.raises(ValidationError, match="model must be a model id"):
+        with pytest.raises(ValidationError, match="model: must be a model id"):
             svc.ChatSvc(model=None, **sandbox.v1)
         model = svc.ChatSvc(interface="general", **sandbox.general)
         with pytest.raises(ValidationError, match="frozen"):

@@ -53,6 +53,18 @@ def test_what_is_no_question_is_told_and_nothing_sent(
     assert not service.requests
 
 
+def test_another_interface_answers(service, capsys):
+    words = ["ask", "--interface", "general", "--model", "ember-base"]
+    assert cli.main([*words, "Hello"]) == 0
+    request = service.requests[-1]
+    sent = {"message": "Hello", "model": "ember-base", "stream": True}
+    assert (request.path, request.json) == ("/api/chat", sent)
+    sent_before = len(service.requests)
+    assert cli.main([*words, "--max-tokens", "9", "Hello"]) == 1
+    assert "--max-tokens: the general interface has no such field" in capsys.readouterr().err
+    assert len(service.requests) == sent_before
+
+
 def test_options_reach_the_service(service):
     words = ["ask", "Hello", "--system", "Be brief.", "--temperature", "0.5", "--max-tokens", "9"]
     assert cli.main([*words, "--model", "svc-code"]) == 3, "nine tokens cut the answer"

@@ -53,6 +53,13 @@ def test_models_lists_each_in_a_line(service, capsys):
     assert len({row.index("chat") for row in rows}) == 1, "the columns stand under each other"
 
 
+def test_models_lists_those_of_another_interface(service, capsys):
+    assert cli.main(["models", "--interface", "general"]) == 0
+    _, *rows = capsys.readouterr().out.splitlines()
+    assert len(rows) == 23
+    assert rows[1].split()[:2] == ["svc-pro", "200,000"]
+
+
 def test_models_shows_a_dash_where_the_service_says_nothing(service, capsys):
     service.faults = [Fault(body={"data": [{"id": "bare"}]})]
     assert cli.main(["models"]) == 0
