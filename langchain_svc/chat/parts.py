@@ -15,8 +15,8 @@ from .._json import ALL_WAS_REASONING, CONTENT, Segment
 
 ToolLike = Mapping[str, Any] | type | Callable[..., Any] | BaseTool
 """What a tool may be given as."""
-CHECKED = "svc_checked_answer"
-"""In `additional_kwargs`: the answer that was checked, and is used instead of the content."""
+FINAL = "svc_final_answer"
+"""In `additional_kwargs`: the answer of a stream that has shown another, or another form of it."""
 
 
 class ContentPart(NamedTuple):
@@ -26,7 +26,7 @@ class ContentPart(NamedTuple):
     reasoning: str = ""
     call: ToolCallChunk | None = None
     failed: tuple[str, str] | None = None  # the id of a call that must not run, and why
-    checked: str | None = None  # the answer to use instead of the content
+    final: str | None = None  # the answer to use instead of the content
     parsed: object = None  # what was made of it
     all_was_reasoning: bool = (
         False  # the content so far, though it looked like an answer

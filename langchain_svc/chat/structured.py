@@ -37,7 +37,7 @@ from .._calls import Call, Tool, parse_calls, problem_text, render_json
 from .._json import ReasoningSplitter, SchemaMismatch, shortened
 from .._wire import is_cut
 from ..errors import SvcOutputError, SvcRequestError
-from .parts import CHECKED, ContentPart, split_parts
+from .parts import FINAL, ContentPart, split_parts
 from .readers import AnswerReader, new_id
 from .tools import refuse_unwritable
 
@@ -304,7 +304,8 @@ class JsonReader(AnswerReader):
     """Reads one JSON value that fits a schema; the content is that JSON and nothing else.
 
     A stream shows nothing before the answer was checked, unless the format asks for partial
-    objects. Then the JSON is shown as it comes, and a checked answer that differs comes beside it.
+    objects. Then the JSON is shown as it comes, and the checked answer comes beside it. Of several
+    answers only the first is shown: a second JSON behind it would be no JSON.
     """
 
     long = LONG_TO_CHECK
@@ -314,13 +315,15 @@ class JsonReader(AnswerReader):
     def __init__(self, response_format: ResponseFormat, *, streaming: bool) -> None:
         self._format = response_format
         self._shows_partial = streaming and response_format.partial
-        self._restarted = False  # after a part of an answer was shown
+        self._showing = False
+        self._replaces = False  # an answer of which a part was shown
         self.start_answer()
 
     def start_answer(self) -> None:
         self.repair_prompt = None
         self._text: list[str] = []
         self._content: list[str] = []  # the text without its reasoning
+        self._replaces = self._was_shown
         self._showing = False
         self._splitter = ReasoningSplitter(spoken=True)
 
@@ -339,13 +342,13 @@ class JsonReader(AnswerReader):
         return False
 
     def restart(self, *, streaming: bool) -> bool:
-        self._restarted = streaming and self._was_shown
+        del streaming  # the new answer comes beside what was shown, once it is checked
         self.start_answer()
         return True
 
     @property
     def _was_shown(self) -> bool:
-        return self._showing or self._restarted
+        return self._showing or self._replaces
 
     def _read_part(self, part: ContentPart) -> Iterator[ContentPart]:
         if part.all_was_reasoning and not self._showing:
@@ -356,7 +359,7 @@ class JsonReader(AnswerReader):
             yield part
             return
         self._content.append(part.content)
-        if not self._shows_partial or self._restarted:
+        if not self._shows_partial or self._replaces:
             return
         text = part.content
         if not self._showing:
@@ -378,16 +381,23 @@ class JsonReader(AnswerReader):
                     error.problems, self._format.skeleton
                 )
             if last or cut:
-                yield ContentPart("" if self._was_shown else "".join(self._content))
+                yield self._rejected_part()
             return
         if self._format.as_call:
             yield from self._call_parts(value)
         elif self._was_shown:
-            yield ContentPart(checked=_dump(value))
+            yield ContentPart(final=_dump(value))
         else:
             yield ContentPart(_dump(value))
         if self._format.attach_parsed:
             yield ContentPart(parsed=self._format.make(value))
+
+    def _rejected_part(self) -> ContentPart:
+        """An answer that cannot be used, as far as it was not shown."""
+        text = "".join(self._content)
+        if self._replaces:
+            return ContentPart(final=text)
+        return ContentPart("" if self._showing else text)
 
     def _call_parts(self, value: object) -> Iterator[ContentPart]:
         """The value as the arguments of a call, as `with_structured_output` may ask for."""
@@ -467,7 +477,7 @@ class StructuredParser(BaseTransformOutputParser[Any]):
             for call in message.tool_calls:
                 if call["name"] == self.response_format.name:
                     return message, render_json(call["args"])
-        return message, message.additional_kwargs.get(CHECKED) or message.text
+        return message, message.additional_kwargs.get(FINAL) or message.text
 
     def _transform(self, input: Iterator[str | BaseMessage]) -> Iterator[Any]:  # noqa: A002
         growing = _Growing(partial=self.response_format.partial)

@@ -40,7 +40,7 @@ from ..errors import SvcOutputError
 from .chunk_copies import is_middle, text_chunk
 from .continuation import Joint
 from .messages import THINKS_AHEAD, WireMessages
-from .parts import CHECKED, ContentPart
+from .parts import FINAL, ContentPart
 from .readers import AnswerReader
 from .stop_cutter import StopCutter
 from .token_usage import token_usage, usage_metadata
@@ -481,16 +481,16 @@ def _settle_reasoning(parts: list[ContentPart]) -> list[ContentPart]:
 def _additional_kwargs(parts: list[ContentPart]) -> dict[str, Any]:
     """What a message carries beside its content, where LangChain looks for it.
 
-    What was thought (LangChain makes a content block of it), an answer that was checked, and why a
-    call is invalid: chunks have no other place for that.
+    What was thought (LangChain makes a content block of it), an answer that replaces the content,
+    and why a call is invalid: chunks have no other place for that.
     """
     additional: dict[str, Any] = {}
     reasoning = "".join([part.reasoning for part in parts])
     if reasoning:
         additional["reasoning_content"] = reasoning
     for part in parts:
-        if part.checked is not None:
-            additional[CHECKED] = part.checked
+        if part.final is not None:
+            additional[FINAL] = part.final
         if part.parsed is not None:
             additional["parsed"] = part.parsed  # where ChatOpenAI has it
         if part.failed is not None:
