@@ -46,7 +46,10 @@ P = ParamSpec("P")
 T = TypeVar("T")
 
 _GRACE = 10.0  # seconds for the rows in flight when the run is to end
-_ENDING = f"\nEnding: {_GRACE:.0f} s at most for open rows. Ctrl-C again ends at once.\n".encode()
+_ENDING = (
+    f"\nStopping: waiting up to {_GRACE:.0f} s for open rows. "
+    "Press Ctrl-C again to stop now.\n"
+).encode()
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -17,16 +17,22 @@ from .._wire import read_prices, v1
 from ..chat import ListedModel
 from ..errors import (
     SvcAuthenticationError,
+    SvcBadRequestError,
     SvcError,
+    SvcNotFoundError,
     SvcPermissionDeniedError,
     SvcRequestError,
 )
-from .terminal import add_options, emit, model_settings, read_schema, tell
+from .terminal import add_options, emit, error_line, model_settings, read_schema, tell
 
 _SOME_FAILED = 1
+_STOPPED = 1
 _INTERRUPTED = 130
 _FILTERED = "content_filter"  # a finish_reason that no limit of tokens explains
 # The remedies for a failed row.
+# Every row failed with it, and the same command would fail again.
+_OF_THE_COMMAND = (SvcBadRequestError, SvcNotFoundError)
+
 _RETRY = "retry"
 _CORRECT = "correct"
 _MORE_TOKENS = "more tokens"
@@ -180,11 +186,15 @@ def _run(job: bulk.Job, args: argparse.Namespace) -> int:
         return _INTERRUPTED
     except SvcError as error:
         report = job.report()
-        if report.done or report.failed or report.asked:
-            tell(
-                f"langchain-svc: stopped: {_counts(report)}. Then resume with:\n  {_again(args)}"
-            )
-        raise error from None
+        if not (report.done or report.failed or report.asked):
+            raise error from None
+        # The cause first: it says what to do before the run is resumed.
+        tell(f"langchain-svc: {error_line(error)}")
+        next_step = f"Then resume with:\n  {_again(args)}"
+        if isinstance(error, _OF_THE_COMMAND) and not report.done:
+            next_step = "Correct the command; it begins anew."
+        tell(f"Stopped: {_counts(report)}. {next_step}")
+        return _STOPPED
     tell(
         f"{_counts(report)} in {bulk.duration(report.seconds)}; journal {report.journal}"
     )

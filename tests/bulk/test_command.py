@@ -160,13 +160,24 @@ def test_a_key_that_is_withdrawn_on_the_way_says_how_to_go_on(batch, prompts, se
     service.faults = [Fault(delay=0.05, times=10), Fault(status=401, path="/chat/completions")]
     code, _, err = batch(prompts(40), "out.jsonl", "--concurrency", 4, "--quiet")
     assert code == 1
-    first, again, reason = err.splitlines()
-    assert re.match(r"langchain-svc: stopped: \d+ rows answered", first)
-    assert "401" in reason
+    reason, stopped, again = err.splitlines()
+    assert reason.startswith("langchain-svc: The service answered 401")
+    assert re.match(r"Stopped: \d+ rows answered, .*\. Then resume with:$", stopped)
     service.faults = []
     code, _, err = batch(*shlex.split(again)[2:])
     assert code == 0
     assert "40 rows answered" in err
+
+
+def test_a_run_that_stops_without_an_answer_shows_no_command_that_would_fail_again(batch, prompts):
+    code, _, err = batch(prompts(40), "out.jsonl", "--model", "none", "--quiet")
+    assert code == 1
+    reason, stopped = err.splitlines()
+    assert reason.startswith("langchain-svc: The service answered 404")
+    assert re.match(
+        r"Stopped: 0 rows answered, .* tokens\. Correct the command; it begins anew\.$", stopped
+    )
+    assert batch("in.jsonl", "out.jsonl")[0] == 0
 
 
 # -- rows that are not whole ------------------------------------------------------------------------
@@ -266,7 +277,7 @@ def test_the_rows_that_a_refused_key_leaves_are_told(batch, prompts, service, wr
     assert {row["error"]["type"] for row in written()} == {"unanswered"}
     service.faults = []
     service.clear()
-    code, _, err = batch(*shlex.split(err.splitlines()[1])[2:])
+    code, _, err = batch(*shlex.split(err.splitlines()[-1])[2:])
     assert (code, len(asked(service))) == (0, 50)
 
 
@@ -300,7 +311,7 @@ def test_ctrl_c_waits_for_what_is_being_asked_and_says_how_to_go_on(service, pro
         _, err = process.communicate(timeout=60)
     assert process.returncode == 130
     assert "Traceback" not in err
-    assert "Ctrl-C again ends at once" in err
+    assert "Press Ctrl-C again to stop now" in err
     done = int(re.search(r"interrupted: (\d+) rows answered", err)[1])
     answered = [row for row in written() if row["error"] is None]
     assert done == len(asked(service)) == len(answered), "what was asked was not thrown away"
