@@ -125,8 +125,8 @@ def _general_problem(model: RequestSettings) -> str | None:
 
 
 def _general_profile(model: str | None) -> ModelProfile:
-    # The document names no models: their windows are known from a listing only.
-    return text_profile(model, None)
+    # The document names no models; one that has the id of a v1 model is taken for that model.
+    return documented_profile(model) or text_profile(model, None)
 
 
 CHAT_INTERFACES: dict[InterfaceName, ChatInterface] = {

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import itertools
 import json
+import os
 import threading
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
@@ -21,6 +22,7 @@ from typing import Any, Self
 from langchain_svc import ChatSvc
 
 USAGE = {"prompt_tokens": 10, "completion_tokens": 5, "total_tokens": 15}
+INTERFACE = "DROPIN_INTERFACE"  # in the environment: the one that `play.svc()` asks
 PIECE = 7  # characters of a streamed piece
 
 
@@ -59,6 +61,7 @@ class Play:
     def __init__(self, script: Script) -> None:
         self._answers = None if callable(script) else iter(list(script))
         self._script = script
+        self.interface = os.environ.get(INTERFACE, "v1")
         self._ids = itertools.count(1)
         self._lock = threading.Lock()
         self.requests: list[dict[str, Any]] = []
@@ -72,7 +75,7 @@ class Play:
 
             def do_POST(self):
                 body = json.loads(self.rfile.read(int(self.headers["content-length"])))
-                if self.path.endswith("/chat/completions"):
+                if self.path.endswith(("/chat/completions", "/api/chat")):
                     status, kind, data = play._reply(body, native="/openai/" in self.path)
                 else:
                     play.other.append(body)
@@ -99,7 +102,11 @@ class Play:
         self._server.server_close()
 
     def svc(self, **words: Any) -> ChatSvc:
-        given = {"model": "svc-pro", "api_key": "k", "base_url_v1": f"{self.url}/v1"}
+        if self.interface == "general":
+            where = {"interface": "general", "base_url": self.url}
+        else:
+            where = {"base_url_v1": f"{self.url}/v1"}
+        given = {"model": "svc-pro", "api_key": "k", **where}
         return ChatSvc(**{**given, "max_retries": 0, **words})
 
     def openai(self, **words: Any) -> Any:
@@ -126,6 +133,8 @@ class Play:
         answer = Answer(answer) if isinstance(answer, str) else answer
         text, tools = (answer.text, self._native(answer)) if native else (answer.written(), [])
         reason = "tool_calls" if tools else "stop"
+        if "message" in body:
+            return _general_reply(text, stream=body.get("stream", False))
         head = {"id": f"chatcmpl-{next(self._ids)}", "created": 0, "model": body["model"]}
         if not body.get("stream"):
             message = {"role": "assistant", "content": text}
@@ -165,7 +174,19 @@ def _pieces(text: str) -> list[str]:
     return [text[i : i + PIECE] for i in range(0, len(text), PIECE)]
 
 
+def _general_reply(text: str, *, stream: bool) -> tuple[int, str, bytes]:
+    """An answer of the general interface: one object, or a line for each piece."""
+    if not stream:
+        whole = {"success": True, "response": text, "model": "svc-pro", "tokens": 15}
+        return 200, "application/json", json.dumps(whole).encode()
+    lines = [{"response": piece, "done": False} for piece in _pieces(text)]
+    lines.append({"response": "", "done": True, "tokens": 15})
+    return 200, "application/x-ndjson", "".join(json.dumps(x) + "\n" for x in lines).encode()
+
+
 def _text(body: dict[str, Any]) -> str:
+    if "message" in body:
+        return body["message"]
     contents = (message.get("content") or "" for message in body["messages"])
     return "\n".join(c if isinstance(c, str) else json.dumps(c) for c in contents)
 

@@ -1,8 +1,9 @@
-"""Run the drop-in programs: python tests/dropin/run.py [--quick] [--write] [NAME ...]
+"""Run the drop-in programs: python tests/dropin/run.py [--quick] [--write] [--interface NAME] [NAME ...]
 
 Programs that need no more than the extra `dropin` run in this Python; each other set of packages
 gets an environment of its own, kept in the cache directory and made with this Python. `--quick`
-leaves those out. `--write` writes docs/dropin.md. The exit status is 1 if a program fails.
+leaves those out. `--interface general` has ChatSvc ask that interface. `--write` writes
+docs/dropin.md. The exit status is 1 if a program fails.
 """
 
 from __future__ import annotations
@@ -22,6 +23,7 @@ from datetime import UTC, datetime
 from importlib.metadata import version
 from pathlib import Path
 
+from player import INTERFACE
 from registry import HERE, Program, programs
 
 ROOT = HERE.parents[1]
@@ -50,6 +52,7 @@ def main() -> int:
     parser.add_argument("names", nargs="*", metavar="NAME")
     parser.add_argument("--quick", action="store_true")
     parser.add_argument("--write", action="store_true")
+    parser.add_argument("--interface", choices=("v1", "general"), default="v1")
     parser.add_argument("--here", action="store_true", help=argparse.SUPPRESS)
     args = parser.parse_args()
     known = programs()
@@ -62,6 +65,7 @@ def main() -> int:
             print(json.dumps(outcome(one)), flush=True)
         return 0
     chosen = [one for one in chosen if sys.version_info >= one.python]
+    os.environ[INTERFACE] = args.interface
     results = run([one for one in chosen if not (args.quick and one.needs)])
     if args.write:
         table(known, results)
