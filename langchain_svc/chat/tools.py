@@ -10,7 +10,7 @@ import warnings
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cached_property, lru_cache
 from inspect import cleandoc, isfunction
-from typing import Any, get_args, get_type_hints
+from typing import Any, Literal, NamedTuple, get_args, get_type_hints
 
 from langchain_core.utils.function_calling import convert_to_openai_tool
 from pydantic import BaseModel, PydanticUserError, TypeAdapter
@@ -21,8 +21,25 @@ from .._service import did_you_mean
 from ..errors import SvcRequestError
 from .parts import ToolLike
 
-_CHOICES = {None: "auto", False: "auto", True: "any", "auto": "auto", "any": "any"}
-_CHOICES |= {"required": "any", "none": "none"}
+
+class ToolChoice(NamedTuple):
+    """What a model is to do with the tools on offer."""
+
+    mode: Literal["auto", "any", "none"]
+    name: str | None = None  # of the tool that must be called
+
+
+_AUTO = ToolChoice("auto")
+_ANY = ToolChoice("any")
+_CHOICES: Mapping[object, ToolChoice] = {
+    None: _AUTO,
+    False: _AUTO,
+    True: _ANY,
+    "auto": _AUTO,
+    "any": _ANY,
+    "required": _ANY,
+    "none": ToolChoice("none"),
+}
 
 
 class ToolList(list[dict[str, Any]]):
@@ -154,7 +171,12 @@ def _hints(kind: object) -> dict[str, Any]:
 
 
 class ToolRequest:
-    """The functions that a call offers to the model, and what it is to do with them."""
+    """The functions that a call offers to the model, and what it is to do with them.
+
+    Attributes:
+        required: Whether the answer must hold a call.
+        required_name: The name of the function that must be called, if it must be a certain one.
+    """
 
     def __init__(
         self,
@@ -165,37 +187,28 @@ class ToolRequest:
     ) -> None:
         self.tools = tools if isinstance(tools, ToolList) else ToolList(tools)
         self.choice = _read_choice(choice, self.tools.names)
+        self.required = self.choice.mode == "any"
+        self.required_name = self.choice.name
         self.parallel = parallel is not False
-
-    @property
-    def required(self) -> bool:
-        """Whether the answer must hold a call."""
-        return self.choice not in {"auto", "none"}
-
-    @property
-    def required_name(self) -> str | None:
-        """The name of the function that must be called, if it must be a certain one."""
-        if self.choice in {"auto", "none", "any"}:
-            return None
-        return self.choice
 
     def preamble(self, tool_format: ToolFormat, nonce: str) -> str:
         """The instructions before the conversation; the results in it carry the nonce."""
-        line = choice_line(self.choice, parallel=self.parallel)
+        line = choice_line(
+            self.required_name, required=self.required, parallel=self.parallel
+        )
         return f"{self.tools.block(tool_format)}\n{line}\n{marks_line(nonce)}"
 
 
-def _read_choice(choice: object, names: Sequence[str]) -> str:
-    """A choice as LangChain's users write it -> auto, any, none or the name of a tool."""
+def _read_choice(choice: object, names: Sequence[str]) -> ToolChoice:
+    """A choice as LangChain's users write it; a text that names a tool means that tool first."""
     if isinstance(choice, Mapping):
         function = choice.get("function", choice)
         name = function.get("name") if isinstance(function, Mapping) else None
         choice = choice.get("type") if name is None else name
-    if isinstance(choice, (str, bool, type(None))):
-        if choice in names:
-            return str(choice)
-        if choice in _CHOICES:
-            return _CHOICES[choice]
+    if isinstance(choice, str) and choice in names:
+        return ToolChoice("any", choice)
+    if isinstance(choice, (str, bool, type(None))) and choice in _CHOICES:
+        return _CHOICES[choice]
     suggestion = did_you_mean(str(choice), ["auto", "any", "none", *names])
     raise SvcRequestError(
         f"tool_choice {safe_repr(choice)} is neither a choice nor a tool; {suggestion}"
@@ -211,4 +224,4 @@ def tool_request(options: Mapping[str, Any]) -> ToolRequest | None:
         options.get("tool_choice"),
         parallel=options.get("parallel_tool_calls"),
     )
-    return None if request.choice == "none" else request
+    return None if request.choice.mode == "none" else request

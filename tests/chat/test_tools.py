@@ -399,6 +399,16 @@ def test_a_named_tool_is_the_one_that_is_called(way, choice):
     )
 
 
+@WAYS
+@pytest.mark.parametrize("name", ["any", "auto", "none", "required"])
+def test_a_tool_that_has_the_name_of_a_choice_can_be_chosen(way, name):
+    named = {"name": name, "description": "A tool.", "parameters": {"type": "object"}}
+    service = Scripted(call("add", a=1, b=2), call(name))
+    answer = ask(service, way=way, tools=[add, named], tool_choice=name)
+    assert found(answer) == [(name, {})]
+    assert f"You must call the function {name} now" in str(service.asked[0])
+
+
 @pytest.mark.parametrize(
     "how", [{"tool_choice": "none"}, {"tool_choice": {"type": "none"}}, {"tools": ()}]
 )
