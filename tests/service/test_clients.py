@@ -2,11 +2,13 @@
 
 import asyncio
 import pickle
+from pathlib import Path
 
 import httpx
 import httpx2
 import openai
 import pytest
+import vcr
 from peers import listed
 from pydantic import ValidationError
 
@@ -89,6 +91,25 @@ def test_every_kind_of_client_ends_a_call_alike(way, fault):
         outcomes = {library: ask_by(way, library, sandbox) for library in CLIENTS}
     assert len(set(outcomes.values())) == 1, outcomes
     assert isinstance(outcomes["ours"], str) == (fault == "none")
+
+
+@pytest.mark.parametrize("library", CLIENTS)
+@pytest.mark.parametrize("way", WAYS)
+def test_a_cassette_records_and_replays_with_every_kind_of_client(way, library, tmp_path):
+    cassette = str(tmp_path / "cassette.yaml")
+    with Sandbox() as sandbox:
+        with vcr.use_cassette(cassette, filter_headers=["authorization"]):
+            answer = ask_by(way, library, sandbox)
+        sent = len(sandbox.requests)
+        with vcr.use_cassette(cassette, record_mode="none"):
+            replayed = ask_by(way, library, sandbox)
+        assert len(sandbox.requests) == sent == 1
+        key = sandbox.v1["api_key"]
+    assert isinstance(answer, str)
+    assert replayed == answer
+    recorded = Path(cassette).read_text("utf-8")
+    assert key not in recorded
+    assert "authorization" not in recorded.lower()
 
 
 @pytest.mark.parametrize(
