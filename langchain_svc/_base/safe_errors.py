@@ -73,10 +73,19 @@ def safe_repr(value: object) -> str:
     if value is None or isinstance(value, (bool, int, float)):
         return repr(value)[:_LONGEST]
     if not isinstance(value, str):
-        return f"a {type(value).__name__}"
+        return type_text(value)
     if len(value) > _LONGEST:
         value = value[:_LONGEST] + "..."
     return repr(value)
 
 
 _LONGEST = 40  # characters of a value
+
+
+def type_text(value: object) -> str:
+    """The type of a value behind its article: a list, an int, a UUID."""
+    name = type(value).__name__
+    article = "a"
+    if name[0] in "aeioAEIO":
+        article = "an"
+    return f"{article} {name}"

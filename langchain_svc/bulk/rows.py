@@ -25,6 +25,7 @@ from typing import IO, Any, TypeAlias
 
 from pydantic_core import to_jsonable_python
 
+from .._base.safe_errors import type_text
 from ..errors import SvcRequestError
 from .answers import to_json
 from .options import Format
@@ -143,7 +144,7 @@ class Source:
             self._items = ((0, row) for row in rows)
         else:
             raise SvcRequestError(
-                f"rows must be a path or an iterable of rows, not a {type(rows).__name__}"
+                f"rows must be a path or an iterable of rows, not {type_text(rows)}"
             )
 
     def preview(self) -> Source | None:
@@ -381,7 +382,7 @@ def _parsed_line(line: bytes) -> object:
     except (ValueError, RecursionError) as error:  # neither repeats the line
         return BadRow(f"the line is not JSON that can be read: {error}")
     if not isinstance(row, dict):
-        return BadRow(f"the line is JSON, but a {type(row).__name__} and no object")
+        return BadRow(f"the line is JSON, but {type_text(row)} and no object")
     return row
 
 

@@ -19,6 +19,7 @@ from pydantic_core import ValidationError
 
 import langchain_svc as svc
 
+from .._base.safe_errors import type_text
 from ..errors import SvcError, SvcServerError, SvcStreamError
 
 if TYPE_CHECKING:
@@ -203,7 +204,7 @@ def read_schema(name: str) -> dict[str, Any]:
         raise MisuseError(f"--schema: {name!r} is not JSON: {error}") from None
     if not isinstance(schema, dict):
         raise MisuseError(
-            f"--schema: {name!r} holds a {type(schema).__name__}; give a JSON schema (an object)"
+            f"--schema: {name!r} holds {type_text(schema)}; give a JSON schema (an object)"
         )
     title = re.sub(r"[\W_]", "_", Path(name).stem)
     return {"title": title, **schema}

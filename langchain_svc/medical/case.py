@@ -9,7 +9,7 @@ from typing import Any
 from langchain_core.messages import ToolMessage
 from langchain_core.runnables import RunnableConfig
 
-from .._base.safe_errors import safe_repr
+from .._base.safe_errors import safe_repr, type_text
 from ..errors import SvcRequestError
 from .delivery import is_async, off_event_loop
 from .patient import PatientContext
@@ -139,4 +139,4 @@ def _raised(error: Exception) -> str:
 def _record_or_reason(record: object) -> PatientContext | str:
     if isinstance(record, PatientContext):
         return record
-    return f"patient= must return a PatientContext for a case, not a {type(record).__name__}"
+    return f"patient= must return a PatientContext for a case, not {type_text(record)}"

@@ -11,6 +11,7 @@ from typing import Any, ClassVar, Literal, Self
 from langchain_core.runnables import RunnableConfig
 from pydantic import Field, PrivateAttr, model_validator
 
+from .._base.safe_errors import type_text
 from .._service import Secret, ServiceSettings, WholeParser, reveal_secret, url_of
 from .._wire import UnreadableError, dump_json
 from ..config import MEDICAL
@@ -277,7 +278,7 @@ class MedicalTool(MedicalSettings, ServiceTool):
         if of_run is not None and not isinstance(of_run, PatientContext):
             raise SvcRequestError(
                 f"config['configurable']['{PATIENT_KEY}'] must be a PatientContext, "
-                f"not a {type(of_run).__name__}"
+                f"not {type_text(of_run)}"
             )
         if of_run is not None and self.patient is None and self.endpoint.record_fields:
             raise SvcRequestError(

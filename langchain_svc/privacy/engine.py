@@ -7,6 +7,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator
 from dataclasses import dataclass
 from typing import NamedTuple
 
+from .._base.safe_errors import type_text
 from .calendar_dates import (
     LONGEST_DATE,
     DateShift,
@@ -345,7 +346,7 @@ def _checked(place: object, length: int) -> tuple[int, int, str]:
             return start, end, kind
         problem = f"places outside of 0 <= start < end <= {length}, or of other types"
     else:
-        problem = f"a {type(place).__name__}"
+        problem = type_text(place)
     raise ExtraFailedError(
         f"`extra` returned {problem}, so nothing was hidden and nothing may be sent; it returns "
         "tuples (start, end, kind), as in (0, 4, 'PERSON')"

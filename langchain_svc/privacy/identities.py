@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from datetime import date
 from pathlib import Path
 
+from .._base.safe_errors import type_text
 from .person_names import name_words
 
 _PEOPLE = {"Patient": 0, "RelatedPerson": 1, "Practitioner": 2, "Person": 2}
@@ -125,7 +126,7 @@ def _loaded(record: object) -> object:
     model_dump = getattr(record, "model_dump", None)
     if callable(model_dump):
         return _dumped(model_dump)
-    raise UnreadableRecordError(f"it is a {type(record).__name__}; give {_FORMS}")
+    raise UnreadableRecordError(f"it is {type_text(record)}; give {_FORMS}")
 
 
 def _dumped(model_dump: Callable[..., object]) -> object:

@@ -26,6 +26,7 @@ from langchain_core.outputs import Generation, LLMResult
 from langchain_core.prompt_values import PromptValue
 from pydantic import BaseModel
 
+from .._base.safe_errors import type_text
 from .._wire import WINDOWS
 from ..errors import SvcError
 
@@ -151,7 +152,7 @@ def masked(value: object, depth: int = 0) -> object:
     for kind, mask_value in _MASKS:
         if isinstance(value, kind):
             return mask_value(value, depth)
-    return f"[a {type(value).__name__}]"
+    return f"[{type_text(value)}]"
 
 
 def call_settings(params: object) -> object:

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable
 from datetime import date, datetime
 from typing import Literal, NoReturn, Self, TypeVar
 
+from .._base.safe_errors import type_text
 from ..errors import SvcRequestError
 from .engine import Engine, ExtraFailedError, ExtraFinder
 from .identities import Identities, UnreadableRecordError, full_date, read_identities
@@ -274,8 +275,8 @@ def _text_list(name: str, values: Iterable[object]) -> list[str]:
     texts: list[str] = []
     for index, text in enumerate(_listed(name, values)):
         if not isinstance(text, str):
-            kind = type(text).__name__
-            raise _InvalidArgument(f"{name}[{index}] must be a text, not a {kind}")
+            kind = type_text(text)
+            raise _InvalidArgument(f"{name}[{index}] must be a text, not {kind}")
         if not any(map(str.isalnum, text)):
             raise _InvalidArgument(
                 f"{name}[{index}] has no letter and no digit; leave it out"
@@ -290,9 +291,9 @@ def _name_lists(names: Iterable[object]) -> list[list[str]]:
     persons: list[list[str]] = []
     for index, person in enumerate(_listed("names", names)):
         if not isinstance(person, (str, list, tuple)):
-            kind = type(person).__name__
+            kind = type_text(person)
             raise _InvalidArgument(
-                f"names[{index}] must be a text or a list of texts, not a {kind}"
+                f"names[{index}] must be a text or a list of texts, not {kind}"
             )
         persons.append(_text_list(f"names[{index}]", person))
     return persons
@@ -321,14 +322,14 @@ def _listed(name: str, values: Iterable[Item]) -> list[Item]:
     try:
         return [*values]
     except TypeError:
-        kind = type(values).__name__
-        raise _InvalidArgument(f"{name} must be a list, not a {kind}") from None
+        kind = type_text(values)
+        raise _InvalidArgument(f"{name} must be a list, not {kind}") from None
 
 
 def _check_text(method: str, text: object) -> None:
     if not isinstance(text, str):
-        kind = type(text).__name__
-        raise SvcRequestError(f"{method}() takes a text, not a {kind}")
+        kind = type_text(text)
+        raise SvcRequestError(f"{method}() takes a text, not {kind}")
 
 
 def _languages(languages: Iterable[str] | None) -> list[str]:

@@ -119,7 +119,7 @@ def test_a_row_and_its_format(row, template, said, folder):
         ("in.xlsx", None, "in.xlsx: the suffix tells the format.*Save it in one of these"),
         ("nowhere.jsonl", None, "nowhere.jsonl cannot be read: No such file"),
         ({"prompt": "x"}, None, "rows must be a path or an iterable of rows, not a dict"),
-        (5, None, "not a int"),
+        (5, None, "not an int"),
         ("in.csv", "id,prompt,prompt\n1,a,b\n", "line 1: the header names .* twice .'prompt'"),
         ("in.jsonl", '[\n{"prompt": "x"}\n]', r"one JSON array.*jq -c '\.\[\]'"),
     ],
