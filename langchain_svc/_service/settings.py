@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import AsyncGenerator, Callable, Generator, Mapping
+from collections.abc import AsyncGenerator, Callable, Generator, Iterable, Mapping
 from functools import partial
 from typing import TYPE_CHECKING, Self, TypeVar, cast
 from urllib.parse import urlsplit
@@ -96,12 +96,13 @@ class ServiceSettings(CopyableSettings):
         limits: Limits,
         *,
         body: bytes | None = None,
-        private: tuple[str, ...] = (),
+        private: Callable[[], Iterable[str]] = tuple,
         headers: Mapping[str, str] | None = None,
         chat: tuple[str | None, int | None] | None = None,
     ) -> Exchange[T]:
         """An exchange with an interface: a key goes only to the interface it was given for.
 
+        `private` reads the texts of users and models in the body, whose words no error may repeat.
         `chat` is the model and the most tokens of an answer, of those that take tokens.
         """
         if interface not in self.interfaces:
@@ -114,7 +115,9 @@ class ServiceSettings(CopyableSettings):
         # Only now, so that no frame of an error has it among its variables.
         key = require_key(interface, reveal_secret(self.api_key))
         if self.pseudonyms is not None:
-            private = (*map(self.pseudonyms.hide, private), *private)
+            # Now and not at an error: a finder of names may take long, and may fail.
+            texts = tuple(private())
+            private = partial(tuple, (*map(self.pseudonyms.hide, texts), *texts))
             parser = partial(_with_pseudonyms, parser, self.pseudonyms)
             if body is not None:
                 body = hidden_body(body, self.pseudonyms)
@@ -127,7 +130,7 @@ class ServiceSettings(CopyableSettings):
                 *self._headers(headers, is_json=is_json),
             ),
             body=body,
-            private=private,
+            read_private=private,
             secrets=self._secrets(key, headers, base_url),
             setting=interface.setting,
         )

@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import random
 import time
-from collections.abc import Callable, Generator, Mapping
+from collections.abc import Callable, Generator, Iterable, Mapping
 from contextvars import ContextVar
 from dataclasses import dataclass, field
+from functools import cached_property
 from types import MappingProxyType
 from typing import Generic, NamedTuple, Protocol, TypeVar
 
@@ -31,10 +32,15 @@ class Request:
     url: str
     headers: tuple[tuple[str, str], ...] = field(repr=False)
     body: bytes | None = field(default=None, repr=False)
-    private: tuple[str, ...] = field(default=(), repr=False)
+    read_private: Callable[[], Iterable[str]] = field(default=tuple, repr=False)
     secrets: tuple[str, ...] = field(default=(), repr=False)
     setting: str = "the base URL"
     """What errors call the setting that `url` comes from."""
+
+    @cached_property
+    def private(self) -> tuple[str, ...]:
+        """The texts of users and models in the request, read at the first error that needs them."""
+        return tuple(self.read_private())
 
 
 @dataclass(frozen=True)

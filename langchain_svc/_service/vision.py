@@ -25,5 +25,5 @@ def vision_exchange(
         partial(WholeParser, partial(endpoints.read_analysis, task=task)),
         limits,
         body=endpoints.vision_body(image, task),
-        private=(image[:_QUOTABLE],),
+        private=lambda: (image[:_QUOTABLE],),
     )

@@ -10,7 +10,7 @@ from __future__ import annotations
 import html
 import re
 import unicodedata
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from urllib.parse import unquote
 
 from pydantic_core import from_json
@@ -65,7 +65,8 @@ def read_failure(
         body: The whole body, decoded from its transfer form.
         now: The present as a Unix timestamp, for dates in headers.
         secrets: Keys, removed from the server's message wherever they stand.
-        private: Texts that were sent. Their words are removed from the server's message.
+        private: Texts of users and models that were sent. Their words are removed from the
+            server's message.
         url: Where the request was sent.
         setting: What its base URL is called.
         sent: The request's body.
@@ -223,35 +224,51 @@ _UMLAUTS = str.maketrans(
 # The words of error messages themselves. They stay readable although a prompt may hold them too.
 _PLAIN_WORDS = frozenset(
     """
-    a about above access again all allowed already amount an and api are argument array as
-    assistant at authentication authorized available back bad be been before below between body
-    boolean but by can cannot chat check choose code completion completions contact contain
-    content context could count daily day default did does during each empty engine error
-    exceed exceeded exceeds exist expected expired fail failed failure field fields first for
-    forbidden format found free from gateway greater had has have header hour hourly how if
-    image images in input instead integer interface internal invalid is it its json key keys
-    large later least length less level limit limits list long malformed many max maximum
-    message messages method min minimum minute missing model models more must name need needs
-    no not null number object of on one only or out output overloaded parameter parameters
-    parse payload per period permission plan please pro prompt provide provided quality quota
-    range rate reached received request requests required resource response retry role second
-    seconds send sent server service should size small something start starter stop stream
-    string support supported system task temperature temporarily text than that the then there
-    this time timeout to token tokens too try type unable unauthorized unavailable unexpected
-    unknown unsupported until up upgrade url use used user valid value values wait was went
-    were when which while window with within without wrong you your
+    a about above access account again all allowed already amount an and answer anyof api are
+    argument arguments array as assistant at authentication authorized available back bad be been
+    before below between billing body boolean but by can cannot chat check choose code completion
+    completions contact contain content context could count current daily day default defs
+    description details did do does during each empty engine enum error exceed exceeded exceeds
+    exist expected expired fail failed failure field fields first for forbidden format found free
+    from gateway greater had has have header hour hourly how if image images in input instead
+    integer interface internal invalid is it items its json key keys large later least length less
+    level limit limits list long malformed many max maximum message messages method min minimum
+    minute missing model models more must name need needs no not null number object of on one only
+    or out output overloaded parameter parameters parse payload per period permission plan please
+    pro prompt properties provide provided quality quota range rate reached received ref request
+    requests required resource response retry role second seconds send sent server service should
+    size small something start starter stop stream string support supported system task temperature
+    temporarily text than that the then there this time timeout title to token tokens too try type
+    unable unauthorized unavailable unexpected unknown unsupported until up upgrade url use used
+    user valid value values wait was went were when which while window with within without wrong you
+    your
     """.split()  # noqa: SIM905  # a list of 250 quoted words reads worse
 )
+
+
+def json_texts(value: object) -> Iterator[str]:
+    """Every key, text and number inside a JSON value: what an error may quote of it."""
+    pending = [value]
+    while pending:
+        item = pending.pop()
+        if isinstance(item, Mapping):
+            pending += item.keys()
+            pending += item.values()
+        elif isinstance(item, (list, tuple)):
+            pending += item
+        elif item is not None and not isinstance(item, bool):
+            yield str(item)
 
 
 def safe_text(
     text: str, *, secrets: Iterable[str] = (), private: Iterable[str] = ()
 ) -> str:
-    """A server's message without keys and without the words and numbers of what was sent.
+    """A server's message without keys and without the words and numbers of what users sent.
 
     A service that rejects a prompt may quote it, and that may be a patient's record. So every
     word and number of the message that also stands in a text of `private` becomes `[...]`, save
-    the plain words that error messages are made of.
+    the plain words that error messages are made of. Our own instructions are not among those
+    texts: "You exceeded your current quota" is to stay readable beside tools.
     """
     text = unicodedata.normalize("NFC", _unescape(text[:_LONGEST_QUOTED]))
     text = without_secrets(text, secrets)
@@ -287,8 +304,9 @@ def _quote_check(private: Iterable[str]) -> Callable[[str], bool]:
     private_words: set[str] = set()
     for form in _FORMS:
         private_words.update(form.findall(texts))
-    folded_text = _fold("\n".join(private_words))
-    folded_words = frozenset(folded_text.split("\n"))
+    # Without plain words, so that no part of one counts: "script" stands in "description".
+    folded_words = {*_fold("\n".join(private_words)).split("\n")} - _PLAIN_WORDS
+    folded_text = "\n".join(folded_words)
 
     def is_quote(word: str) -> bool:
         word = _fold(word)

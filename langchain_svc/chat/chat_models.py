@@ -59,7 +59,7 @@ from .options import (
     traced_options,
 )
 from .parts import ToolLike
-from .prepare import count_prompt, new_turn
+from .prepare import count_prompt, new_turn, private_texts
 from .profiles import (
     DEFAULT_MODEL,
     IMAGES_DESCRIBED,
@@ -628,15 +628,17 @@ class ChatSvc(TextModel, BaseChatModel):
         if stream:
             new_parser = self._new_event_parser
 
-        def new_exchange(messages: WireMessages) -> Exchange[list[Event]]:
+        def new_exchange(
+            turns: WireMessages, answers: Sequence[str]
+        ) -> Exchange[list[Event]]:
             return self._new_exchange(
                 chat.interface,
                 "POST",
                 chat.path,
                 new_parser,
                 options.limits,
-                body=chat.new_body(model, messages, stream=stream),
-                private=tuple(message["content"] for message in messages),
+                body=chat.new_body(model, turns, stream=stream),
+                private=partial(private_texts, messages, options, answers),
                 headers=options.extra_headers,
                 chat=(model.model, model.max_tokens),
             )

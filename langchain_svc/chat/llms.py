@@ -54,7 +54,7 @@ class _Prompt(Turn[Generation, GenerationChunk]):
     ) -> None:
         self._counts: dict[str, int] = {}
         super().__init__(
-            lambda _: exchange,
+            lambda *_: exchange,
             [{"role": "user", "content": prompt}],
             model=model,
             stops=stops,
@@ -301,7 +301,7 @@ class SvcLLM(TextModel, BaseLLM):
             body=general.chat_body(
                 prompt, model=call.model, temperature=call.temperature, stream=stream
             ),
-            private=(prompt,),
+            private=lambda: (prompt,),
             chat=(call.model, None),
         )
         return _Prompt(exchange, prompt, call.model, call.stop or ())

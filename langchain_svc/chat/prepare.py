@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from typing import Any
 
@@ -12,30 +12,30 @@ from langchain_core.utils.function_calling import convert_to_openai_tool
 
 from .._base.tokens import TOKENS_A_TURN, estimate_tokens
 from .._calls import FORMATS, ToolFormat, no_tools_block
-from .._service import Exchange, reveal_secret
-from .._wire import Event
+from .._service import reveal_secret
+from .._wire import json_texts
 from ..errors import SvcContextOverflowError
 from .messages import (
-    WireMessages,
     answers_at_once,
     conversation_nonce,
+    conversation_texts,
     has_calls,
     texts_read,
     to_wire,
 )
 from .options import CallOptions, ChatModel
 from .readers import AnswerReader, TextReader
-from .turn import ChatTurn
+from .turn import ChatTurn, NewExchange
 
 
 def new_turn(
-    new_exchange: Callable[[WireMessages], Exchange[list[Event]]],
+    new_exchange: NewExchange,
     messages: Sequence[BaseMessage],
     options: CallOptions,
     *,
     stream: bool,
 ) -> ChatTurn:
-    """A turn whose first exchange is ready to run; `new_exchange` makes one of a conversation.
+    """A turn whose first exchange is ready to run.
 
     Raises:
         SvcRequestError: The conversation cannot be sent.
@@ -72,6 +72,23 @@ def new_turn(
         max_continuations=model.max_continuations,
         max_reasks=model.max_repairs,
     )
+
+
+def private_texts(
+    messages: Sequence[BaseMessage], options: CallOptions, answers: Sequence[str]
+) -> Iterator[str]:
+    """What users, tools and models wrote of a request, which no error may repeat.
+
+    Our own instructions around it are left out: errors are made of the same words.
+    """
+    yield from conversation_texts(messages)
+    yield from answers
+    if options.offer is not None:
+        yield from json_texts([tool["function"] for tool in options.offer.tools])
+    if options.response_format is not None:
+        yield from json_texts(options.response_format.schema)
+    # Not their names: an error says which of these fields is wrong.
+    yield from json_texts([*options.model.extra_body.values()])
 
 
 def _reader_of(

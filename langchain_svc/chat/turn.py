@@ -10,7 +10,7 @@ from __future__ import annotations
 import logging
 import time
 from collections.abc import Callable, Iterable, Sequence
-from typing import Any, Generic, TypeVar
+from typing import Any, Generic, TypeAlias, TypeVar
 
 from langchain_core.messages import (
     AIMessage,
@@ -51,6 +51,7 @@ CALL_ERRORS = "invalid_tool_call_errors"
 logger = logging.getLogger("langchain_svc")
 ResultT = TypeVar("ResultT")
 ChunkT = TypeVar("ChunkT")
+NewExchange: TypeAlias = Callable[[WireMessages, Sequence[str]], Exchange[list[Event]]]
 _CLOSERS = ">`"
 _GO_ON = (
     "That answer was cut off: go on exactly where it stopped, and repeat nothing of it."
@@ -64,7 +65,8 @@ class Turn(Generic[ResultT, ChunkT]):
     brought, then `end_stream`.
 
     Args:
-        new_exchange: Makes the exchange that sends a conversation.
+        new_exchange: Makes the exchange that sends a conversation. It also takes the texts in it
+            that the model wrote in this turn, or that say what is wrong with them.
         messages: The conversation as the wire has it.
         model: The model's name, where the service does not say it.
         stops: Texts at which an answer ends.
@@ -78,7 +80,7 @@ class Turn(Generic[ResultT, ChunkT]):
 
     def __init__(
         self,
-        new_exchange: Callable[[WireMessages], Exchange[list[Event]]],
+        new_exchange: NewExchange,
         messages: WireMessages,
         *,
         model: str | None,
@@ -91,6 +93,7 @@ class Turn(Generic[ResultT, ChunkT]):
     ) -> None:
         self._new_exchange = new_exchange
         self._messages = messages
+        self._answers: tuple[str, ...] = ()  # among those messages, with their problems
         self._model = model
         self._stops = stops
         self._reader = reader
@@ -116,11 +119,11 @@ class Turn(Generic[ResultT, ChunkT]):
         # Where the answer goes on, once it was cut off.
         self._joint: Joint | None = None
         self._earlier_parts = len(self._parts)  # those of the answers before this one
-        self._start_exchange(self._messages)
+        self._start_exchange(self._messages, self._answers)
 
-    def _start_exchange(self, messages: WireMessages) -> None:
+    def _start_exchange(self, messages: WireMessages, answers: Sequence[str]) -> None:
         self._sent_messages = messages
-        self._running = self._new_exchange(messages)
+        self._running = self._new_exchange(messages, answers)
         self.exchange: Exchange[list[Event]] | None = self._running
         self._about = About()
         self._exchange_texts: list[str] = []
@@ -303,7 +306,7 @@ class Turn(Generic[ResultT, ChunkT]):
         self._joint = Joint(text, inside=self._reader.is_inside)
         answer = {"role": "assistant", "content": self._defuse(text)}
         request = {"role": "user", "content": _GO_ON}
-        self._start_exchange([*self._messages, answer, request])
+        self._start_exchange([*self._messages, answer, request], (*self._answers, text))
 
     def _record_usage(self, counts: dict[str, int]) -> None:
         """Add the tokens of this exchange to those of the turn."""
@@ -355,6 +358,7 @@ class Turn(Generic[ResultT, ChunkT]):
             messages.append({"role": "assistant", "content": self._defuse(text)})
         messages.append({"role": "user", "content": self._defuse(repair_prompt)})
         self._messages = messages
+        self._answers = (*self._answers, text, *self._reader.problems)
         self._reader.start_answer()
         self._start_answer()
 

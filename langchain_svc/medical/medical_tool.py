@@ -224,7 +224,7 @@ class MedicalTool(MedicalSettings, ServiceTool):
             partial(WholeParser, read),
             self._limits(),
             body=dump_json(body) if record_fields else None,
-            private=(*values_sent(body), *values_sent(record)),
+            private=lambda: (*values_sent(body), *values_sent(record)),
         )
         body_hash = self._hash_of(exchange.request.body)
         values = sent_values(wire_arguments, record, record_fields, report)

@@ -23,7 +23,7 @@ REASON = b'data: {"choices":[{"index":0,"delta":{},"finish_reason":"stop"}]}\n\n
 DONE = b"data: [DONE]\n\n"
 HEADERS = (("Authorization", "Bearer k"),)
 URL = "https://svc.example/v1/chat/completions"
-REQUEST = Request("POST", URL, HEADERS, b"{}", ("Ann Meyer",), ("k-secret",))
+REQUEST = Request("POST", URL, HEADERS, b"{}", lambda: ("Ann Meyer",), ("k-secret",))
 OK, DOWN, FULL, REFUSED = Head(200, {}), Head(503, {}), Head(429, {}), Loss("connect", "refused")
 
 
