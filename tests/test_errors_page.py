@@ -125,6 +125,9 @@ PRODUCERS = {
     "name of a tool": lambda s: chat(s).bind_tools(["weather"]),
     "one tool": lambda s: chat(s).bind_tools(Meeting),
     "name of a schema": lambda s: chat(s).with_structured_output("Meeting"),
+    "slip in a schema": lambda s: chat(s).with_structured_output(
+        {"title": "Person", "type": "object", "properties": {"age": {"type": "strng"}}}
+    ),
     "another answer": answered("I cannot.", structured()),
     "cut off": answered('{"people": 12, "and": "so on, and so on"}', structured(max_tokens=3)),
     "cut off, an error": answered("so on and so on", ask(max_tokens=3, on_cut="error")),

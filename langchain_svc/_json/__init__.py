@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from .answer import read_answer
     from .fit import SchemaMismatch, fit_schema
     from .lenient import attempt_json, once, read_json
+    from .malformed import check_schema
     from .markers import Markers
     from .parser import JsonValue
     from .partial import PartialObject
@@ -35,6 +36,7 @@ if not TYPE_CHECKING:  # a misspelt name is an error for type checkers
             "answer": "read_answer",
             "signs": "has_surrogates whole_characters",
             "lenient": "attempt_json once read_json",
+            "malformed": "check_schema",
             "markers": "Markers",
             "partial": "PartialObject",
             "parser": "JsonValue",

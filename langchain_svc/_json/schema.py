@@ -83,16 +83,28 @@ class CompiledSchema:
         """The schema that a reference into this one points to; True, "anything", if none."""
         if not isinstance(reference, str) or not reference.startswith("#"):
             return True
-        target = self.schema
-        for word in unquote(reference[1:]).split("/")[1:]:
-            name = word.replace("~1", "/").replace("~0", "~")
-            if isinstance(target, Mapping) and name in target:
-                target = target[name]
-            elif isinstance(target, list) and _is_index(name, target):
-                target = target[int(name)]
-            else:
-                return True
-        return target
+        try:
+            return target_of(self.schema, reference)
+        except LookupError:
+            return True
+
+
+def target_of(schema: object, reference: str) -> object:
+    """What a reference into the schema points to.
+
+    Raises:
+        LookupError: It leads nowhere.
+    """
+    target = schema
+    for word in unquote(reference[1:]).split("/")[1:]:
+        name = word.replace("~1", "/").replace("~0", "~")
+        if isinstance(target, Mapping) and name in target:
+            target = target[name]
+        elif isinstance(target, list) and _is_index(name, target):
+            target = target[int(name)]
+        else:
+            raise LookupError(name)
+    return target
 
 
 def _is_index(name: str, items: list[object]) -> bool:
@@ -219,6 +231,8 @@ _TYPES: dict[str, type | tuple[type, ...]] = {
     "object": dict,
     "array": (list, tuple),
 }
+TYPE_NAMES = tuple(sorted(_TYPES))
+"""The types that JSON Schema has."""
 # Python's types whose values are of a type without another look; a float may be no number.
 _EXACT_TYPES: dict[str, type] = {
     "null": type(None),

@@ -39,7 +39,7 @@ from .._wire import is_cut
 from ..errors import SvcOutputError, SvcRequestError
 from .parts import FINAL, ContentPart, split_parts
 from .readers import AnswerReader, new_id
-from .tools import refuse_unwritable
+from .tools import refuse_malformed, refuse_unwritable
 
 _ANY_OBJECT: dict[str, Any] = {"type": "object"}
 _WRAPPED = "answer"
@@ -159,8 +159,10 @@ def _schema_of(kind: Any) -> dict[str, Any]:
     """The JSON schema of what users pass for one.
 
     Raises:
-        SvcRequestError: It has none.
+        SvcRequestError: It has none, or constrains nothing somewhere.
     """
+    if isinstance(kind, Mapping):
+        refuse_malformed(kind)
     try:
         if isinstance(kind, Mapping):
             return convert_to_json_schema({**kind})
@@ -169,7 +171,14 @@ def _schema_of(kind: Any) -> dict[str, Any]:
         if isinstance(kind, type) and is_typeddict(kind):
             return convert_to_json_schema(kind)
         return {"title": "answer", **TypeAdapter(kind).json_schema()}
-    except (ValueError, TypeError, KeyError, NameError, RuntimeError) as error:
+    except (
+        ValueError,
+        TypeError,
+        KeyError,
+        AttributeError,
+        NameError,
+        RuntimeError,
+    ) as error:
         refuse_unwritable(kind)
         raise SvcRequestError(
             f"{safe_repr(kind)} is not a schema: pass a Pydantic class, a TypedDict, a "
@@ -293,7 +302,9 @@ def read_response_format(value: object) -> ResponseFormat | None:
         if kind == "json_schema" and isinstance(inner, Mapping):
             schema = inner.get("schema")
             if isinstance(schema, Mapping):
-                return ResponseFormat(schema, name=str(inner.get("name") or "answer"))
+                name = str(inner.get("name") or "answer")
+                _json.check_schema(schema, f"the schema {name!r}")
+                return ResponseFormat(schema, name=name)
     raise SvcRequestError(
         'response_format must be a class, {"type": "json_schema", "json_schema": {"name", '
         f'"schema"}}}}, {{"type": "json_object"}} or {{"type": "text"}}, not {safe_repr(value)}'

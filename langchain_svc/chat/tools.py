@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from difflib import get_close_matches
 from functools import cached_property, lru_cache
 from inspect import cleandoc, isfunction
 from typing import Any, Literal, NamedTuple, get_args, get_type_hints
@@ -17,6 +18,7 @@ from pydantic import BaseModel, PydanticUserError, TypeAdapter
 
 from .._base.safe_errors import safe_repr
 from .._calls import FORMATS, Tool, ToolFormat, choice_line, marks_line, tools_block
+from .._json import check_schema
 from .._service import did_you_mean
 from ..errors import SvcRequestError
 from .parts import ToolLike
@@ -90,19 +92,41 @@ def _descriptions(schema: object) -> Iterator[str]:
 
 
 def _to_openai(tool: ToolLike) -> dict[str, Any]:
-    if isinstance(tool, dict) and isinstance(tool.get("type"), str):
-        if tool["type"] == "function" and "function" in tool:
-            return tool
-        if "name" in tool and tool.keys() & {"parameters", "input_schema"}:
-            # The flat forms of OpenAI's newer interface and of Anthropic's.
-            dropped = {"type", "strict"}
-            tool = {key: tool[key] for key in tool if key not in dropped}
-        elif tool["type"] != "object":
-            raise SvcRequestError(
-                f"bind_tools cannot offer {safe_repr(tool['type'])}: it is a tool that runs on the "
-                "server of another provider, and this service has none. Pass a function or a "
-                "BaseTool that does the same"
-            )
+    if not isinstance(tool, dict):
+        return _converted(tool)
+    tool = _without_its_type(tool)
+    refuse_malformed(tool)  # before LangChain drops what it does not know
+    if tool.get("type") == "function" and "function" in tool:
+        return tool
+    converted = _converted(tool)
+    if "toolSpec" in tool:  # Bedrock's form
+        refuse_malformed(converted)
+    return converted
+
+
+def _without_its_type(tool: dict[str, Any]) -> dict[str, Any]:
+    """The tool in a form that LangChain reads.
+
+    Raises:
+        SvcRequestError: It runs on the server of another provider.
+    """
+    kind = tool.get("type")
+    if not isinstance(kind, str) or (kind == "function" and "function" in tool):
+        return tool
+    if "name" in tool and tool.keys() & {"parameters", "input_schema"}:
+        # The flat forms of OpenAI's newer interface and of Anthropic's.
+        dropped = {"type", "strict"}
+        return {key: tool[key] for key in tool if key not in dropped}
+    if kind == "object":
+        return tool
+    raise SvcRequestError(
+        f"bind_tools cannot offer {safe_repr(kind)}: it is a tool that runs on the server of "
+        "another provider, and this service has none. Pass a function or a BaseTool that does the "
+        "same"
+    )
+
+
+def _converted(tool: ToolLike) -> dict[str, Any]:
     try:
         converted = convert_to_openai_tool(tool)
     except (
@@ -134,6 +158,26 @@ def _warn_of_missing_docstring(name: str) -> None:
         f"The function {name} has no docstring: the model knows only its name and parameters",
         stacklevel=2,
     )
+
+
+def refuse_malformed(written: Mapping[str, Any]) -> None:
+    """Raise if a schema or a function that somebody wrote by hand constrains nothing somewhere."""
+    function = written.get("function", written)
+    if not isinstance(function, Mapping):
+        return
+    if "name" not in function:
+        check_schema(function, f"the schema {function.get('title', 'answer')!r}")
+        return
+    owner = f"the function {function['name']!r}"
+    schema = function.get("parameters") or function.get("input_schema")
+    if schema:
+        check_schema(schema, owner)
+        return
+    for slip in get_close_matches("parameters", [*function], n=1, cutoff=0.8):
+        if slip != "parameters":
+            raise SvcRequestError(
+                f"{slip!r} of {owner} constrains nothing: write 'parameters'"
+            )
 
 
 def refuse_unwritable(kind: object) -> None:
