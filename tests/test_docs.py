@@ -8,6 +8,7 @@ import inspect
 import json
 import os
 import re
+import shlex
 import subprocess
 import sys
 
@@ -26,11 +27,11 @@ FILES = {
 PYTHON = [block for page in PAGES for block in blocks_of(page) if block.language == "python"]
 NOT_RUN = {block.place: block.reason for block in PYTHON if block.reason}
 RUNS = {block.place: [block] for block in PYTHON if block.page == README and not block.reason}
-# The page whose blocks are files: pytest runs these.
+# The pages whose blocks are files: pytest runs these.
 RECIPE_OF_TESTS = ROOT / "docs" / "recipes" / "testing.md"
-BLOCKS_OF_FILES = [block for block in PYTHON if block.page == RECIPE_OF_TESTS]
+RECIPE_OF_CASSETTES = ROOT / "docs" / "recipes" / "cassettes.md"
 for page in DOCS:
-    if page == RECIPE_OF_TESTS:
+    if page in {RECIPE_OF_TESTS, RECIPE_OF_CASSETTES}:
         continue
     if blocks := [block for block in PYTHON if block.page == page and not block.reason]:
         RUNS[blocks[0].place] = blocks
@@ -72,23 +73,55 @@ def test_a_docstring_has_the_sections_of_langchain_and_its_blocks_run(kind, sand
     run(blocks)
 
 
-def test_the_recipe_of_tests_passes_in_an_empty_folder(tmp_path):
+def write_files(page, folder):
     """Each block, unchanged, goes to the end of the file that its first line names."""
-    for block in BLOCKS_OF_FILES:
-        name = re.match(r"# (\w+\.py)", block.code)[1]
-        with (tmp_path / name).open("a", encoding="utf-8") as file:
-            file.write(block.code)
+    for block in PYTHON:
+        if block.page == page:
+            name = re.match(r"# (\w+\.py)", block.code)[1]
+            with (folder / name).open("a", encoding="utf-8") as file:
+                file.write(block.code)
+
+
+def run_pytest(folder, words=(), settings=None):
     # As the command `pytest` does: the folder is not on the path by itself.
-    environment = os.environ | {"PYTEST_ADDOPTS": "", "PYTHONSAFEPATH": "1"}
+    environment = os.environ | {"PYTEST_ADDOPTS": "", "PYTHONSAFEPATH": "1"} | (settings or {})
     done = subprocess.run(
-        [sys.executable, "-m", "pytest"],
-        cwd=tmp_path,
+        [sys.executable, "-m", "pytest", *words],
+        cwd=folder,
         env=environment,
         capture_output=True,
         text=True,
         check=False,
     )
-    assert "5 passed" in done.stdout, done.stdout + done.stderr
+    return done.stdout + done.stderr
+
+
+def test_the_recipe_of_tests_passes_in_an_empty_folder(tmp_path):
+    write_files(RECIPE_OF_TESTS, tmp_path)
+    output = run_pytest(tmp_path)
+    assert "5 passed" in output, output
+
+
+def test_the_recipe_of_cassettes_records_in_an_empty_folder_and_replays_without_a_service(tmp_path):
+    write_files(RECIPE_OF_CASSETTES, tmp_path)
+    shells = [block.code for block in blocks_of(RECIPE_OF_CASSETTES) if block.language == "sh"]
+    record, replay = (shlex.split(code)[1:] for code in shells)
+    key = "a-key-of-somebody"
+    with sandbox.Sandbox(api_key=key) as service:
+        output = run_pytest(tmp_path, record, service.env)
+        count = len(service.requests)
+    assert "2 passed" in output, output
+    assert count == 3  # two of an agent with one call, and a stream
+    cassettes = {path: path.read_text("utf-8") for path in (tmp_path / "cassettes").rglob("*.yaml")}
+    assert len(cassettes) == 2
+    assert not [path for path, text in cassettes.items() if key in text]
+    output = run_pytest(tmp_path, replay)
+    assert "2 passed" in output, output
+
+    app = tmp_path / "shop.py"
+    app.write_text(app.read_text("utf-8").replace("by its number", "by its name"), "utf-8")
+    output = run_pytest(tmp_path, replay)
+    assert "1 failed, 1 passed" in output, "a prompt that has changed gets no old answer"
 
 
 def test_few_blocks_do_not_run_and_say_why():
