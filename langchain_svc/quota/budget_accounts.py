@@ -21,9 +21,9 @@ from .._base.threads import new_lock
 from .._service import Wait
 from .estimates import Estimates
 
-Amounts = tuple[int, int, float]  # requests, tokens, cost
-Bounds = tuple["int | None", "int | None", "float | None"]
-NOTHING: Amounts = (0, 0, 0.0)
+Amounts = tuple[int, int, int]  # requests, tokens, cost in billionths
+Bounds = tuple["int | None", "int | None", "int | None"]
+NOTHING: Amounts = (0, 0, 0)
 
 PERIODS_OF_BUDGETS = ("hour", "day", "month")
 
@@ -68,6 +68,15 @@ class BudgetAccount(Protocol):
     def look(self) -> Standing:
         """The state of the account now."""
         ...
+
+
+BILLION = 10**9
+
+
+def in_billionths(cost: float) -> int:
+    """A cost as accounts count it, so that sums are exact in any order, in Lua's numbers too."""
+    whole = int(cost)
+    return whole * BILLION + round((cost - whole) * BILLION)
 
 
 def add(first: Amounts, second: Amounts) -> Amounts:

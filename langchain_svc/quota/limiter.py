@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
@@ -18,6 +18,7 @@ from .._service import BLOCK_LIMITS, CallSize, Wait
 from .._wire import Price, rate_limit_of, read_prices
 from ..errors import SvcBudgetError, SvcConnectionError, SvcError, SvcRateLimitError
 from .budget_accounts import (
+    BILLION,
     PERIODS_OF_BUDGETS,
     Amounts,
     Bounds,
@@ -26,6 +27,7 @@ from .budget_accounts import (
     Reservation,
     Standing,
     add,
+    in_billionths,
 )
 from .estimates import BYTES_A_TOKEN, Estimates, Used, read_usage
 from .ledger import BULK, Ledger, Outcome, Ticket
@@ -96,6 +98,18 @@ class BudgetUse:
     cost: float | None = 0.0
 
 
+_UNITS = ("requests", "tokens", "cost")
+
+
+def _use_of(amounts: Sequence[int | None]) -> BudgetUse:
+    """The amounts of an account, as users read them."""
+    requests, tokens, billionths = amounts
+    cost = None
+    if billionths is not None:
+        cost = billionths / BILLION
+    return BudgetUse(requests, tokens, cost)
+
+
 class Hold(NamedTuple):
     """The share of a budget that a call on its way may use."""
 
@@ -108,9 +122,10 @@ class Hold(NamedTuple):
     def use(self, prompt: int, tokens: int) -> Amounts:
         """The request, the tokens and the cost of a call with these tokens."""
         if self.price is None:
-            return 1, tokens, 0.0
+            return 1, tokens, 0
         answer = tokens - prompt
-        return 1, tokens, self.price.input * prompt + self.price.output * answer
+        cost = self.price.input * prompt + self.price.output * answer
+        return 1, tokens, in_billionths(cost)
 
 
 class SvcBudget(Shared):
@@ -197,7 +212,7 @@ class SvcBudget(Shared):
     @property
     def used(self) -> BudgetUse:
         """What was used so far, in this period, by calls that have ended."""
-        return BudgetUse(*self._account.look().used)
+        return _use_of(self._account.look().used)
 
     @property
     def left(self) -> BudgetUse:
@@ -205,19 +220,13 @@ class SvcBudget(Shared):
         return self._left(self._account.look())
 
     def _left(self, standing: Standing) -> BudgetUse:
-        left: dict[str, Any] = self._left_by_bound(standing)
-        return BudgetUse(
-            left.get("max_requests"), left.get("max_tokens"), left.get("max_cost")
-        )
-
-    def _left_by_bound(self, standing: Standing) -> dict[str, float]:
-        """The amount that is left of each bound that is set."""
-        left: dict[str, float] = {}
         counted = add(standing.used, standing.reserved)
-        for (name, bound), amount in zip(self._bounds.items(), counted, strict=True):
+        left: list[int | None] = [*self._values()]
+        for index, amount in enumerate(counted):
+            bound = left[index]
             if bound is not None:
-                left[name] = max(0, bound - amount)
-        return left
+                left[index] = max(0, bound - amount)
+        return _use_of(left)
 
     def raise_to(
         self,
@@ -271,10 +280,13 @@ class SvcBudget(Shared):
         return self._granted(hold, most, standing, patience)
 
     def _values(self) -> Bounds:
+        cost = self._bounds["max_cost"]
+        if cost is not None:
+            cost = in_billionths(cost)
         return (
             self._bounds["max_requests"],  # type: ignore[return-value]  # whole numbers, as checked
             self._bounds["max_tokens"],
-            self._bounds["max_cost"],
+            cost,
         )
 
     def _largest_hold(self, size: CallSize, prompt: int, estimates: Estimates) -> Hold:
@@ -332,14 +344,18 @@ class SvcBudget(Shared):
 
     def _exceeded(self, most: Amounts, standing: Standing) -> SvcBudgetError:
         """The error of a call that is not sent, about the first bound that it would exceed."""
-        left = self._left_by_bound(standing)
-        requested = dict(zip(self._bounds, most, strict=True))
-        used = dict(zip(self._bounds, standing.used, strict=True))
-        exceeded = [name for name in left if requested[name] > left[name]]
-        # Redis may refuse a call that by an error of rounding exceeds no bound here.
-        name = [*exceeded, *left][0]
+        used = _use_of(standing.used)
+        left = self._left(standing)
+        requested = _use_of(most)
+        limited = [unit for unit in _UNITS if getattr(left, unit) is not None]
+        exceeded = [
+            unit for unit in limited if getattr(requested, unit) > getattr(left, unit)
+        ]
+        # Beyond nine millions Redis rounds, and may refuse what exceeds no bound here.
+        unit = [*exceeded, *limited][0]
+        name = f"max_{unit}"
         form = ",d"
-        if name == "max_cost":
+        if unit == "cost":
             form = ",.6g"
         of_period = ""
         advice = f"Make it smaller, or give SvcBudget a larger {name}"
@@ -353,10 +369,10 @@ class SvcBudget(Shared):
             on_the_way = f", {standing.calls} calls are on the way"
         error = SvcBudgetError(
             f"The budget's {name}={self._bounds[name]:{form}}{of_period} would be exceeded: "
-            f"{used[name]:{form}} used{on_the_way}, {left[name]:{form}} left, and this call asks "
-            f"for {requested[name]:{form}}. Nothing was sent. {advice}",
-            used=BudgetUse(*standing.used),
-            left=self._left(standing),
+            f"{getattr(used, unit):{form}} used{on_the_way}, {getattr(left, unit):{form}} left, "
+            f"and this call asks for {getattr(requested, unit):{form}}. Nothing was sent. {advice}",
+            used=used,
+            left=left,
         )
         error.budget_id = self._id
         return error

@@ -27,7 +27,7 @@ from .redis_link import (
 )
 
 _KEYS = ("state", "reservations", "processes", "times")
-_FORMAT = 1  # of the keys' values: packages with other values use other keys
+_FORMAT = 2  # of the keys' values: packages with other values use other keys
 _serials = count(1)
 _NO_PERIOD = -1  # before Redis has named one
 _MOST_ACCOUNTS = 10_000  # that a process keeps
@@ -285,4 +285,4 @@ def _report_last_calls() -> None:
 
 def _amounts(values: list[str]) -> Amounts:
     requests, tokens, cost = as_numbers(*map(float, values))
-    return round(requests), round(tokens), cost
+    return round(requests), round(tokens), round(cost)

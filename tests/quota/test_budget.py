@@ -8,6 +8,8 @@ import pickle
 
 import httpx
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from langchain_core.runnables import RunnableLambda
 
 import langchain_svc as svc
@@ -134,10 +136,13 @@ def test_cost_needs_a_price(chat, sandbox):
         assert budget.used.cost > 0
 
 
+def priced_at(price):
+    return {"svc-turbo": {"input": price, "output": price, "per_tokens": 1000}}
+
+
 def priced(price):
     """A service that lists one model at a price of a thousand tokens, and says ten to anything."""
-    pricing = {"input": price, "output": price, "per_tokens": 1000}
-    listing = {"data": [{"id": "svc-turbo", "pricing": pricing}]}
+    listing = {"data": [{"id": "svc-turbo", "pricing": priced_at(price)["svc-turbo"]}]}
     usage = {"prompt_tokens": 990, "completion_tokens": 10, "total_tokens": 1000}
     choice = {"message": {"content": "ten"}, "finish_reason": "stop"}
     answer = {"choices": [choice], "usage": usage}
@@ -146,6 +151,17 @@ def priced(price):
         return httpx.Response(200, json=listing if request.method == "GET" else answer)
 
     return httpx.Client(transport=httpx.MockTransport(serve))
+
+
+@given(st.integers(1, 99), st.integers(1, 9))
+def test_costs_add_up_to_their_sum_and_no_error_of_rounding(cents, calls):
+    url, key = "https://a.example/v1", "key-of-a"
+    budget = svc.SvcBudget(max_cost=cents, prices=priced_at(cents / 100))
+    model = svc.ChatSvc(base_url_v1=url, api_key=key, http_client=priced(0), budget=budget)
+    for _ in range(calls):
+        model.invoke("Hi")
+    assert budget.used.cost == cents * calls / 100
+    assert budget.left.cost == (100 * cents - cents * calls) / 100
 
 
 TENANTS = [("https://a.example/v1", "key-of-a"), ("https://b.example/v1", "key-of-b")]

@@ -86,16 +86,16 @@ TURNS = [  # a period, its last second, and the first of the next
 def test_a_period_begins_anew(make, period, last, first):
     account, clock = make(period)
     clock.at(last)
-    used = account.reserve((1, 10, 0.5), OPEN, 9.0).reservation
-    account.settle(used, (1, 7, 0.25))
-    late = account.reserve((1, 10, 0.5), (2, None, None), 9.0).reservation
-    assert account.reserve((1, 10, 0.5), (2, None, None), 9.0).reservation is None
-    assert account.look()[:3] == ((1, 7, 0.25), (1, 10, 0.5), 1)
+    used = account.reserve((1, 10, 5), OPEN, 9.0).reservation
+    account.settle(used, (1, 7, 3))
+    late = account.reserve((1, 10, 5), (2, None, None), 9.0).reservation
+    assert account.reserve((1, 10, 5), (2, None, None), 9.0).reservation is None
+    assert account.look()[:3] == ((1, 7, 3), (1, 10, 5), 1)
     clock.at(first)
-    assert account.look()[:3] == ((0, 0, 0.0), (0, 0, 0.0), 0)
-    account.settle(late, (1, 9, 0.5))  # it counts in the period in which it began
-    assert account.look().used == (0, 0, 0.0)
-    assert account.reserve((1, 10, 0.5), (1, None, None), 9.0).reservation is not None
+    assert account.look()[:3] == ((0, 0, 0), (0, 0, 0), 0)
+    account.settle(late, (1, 9, 5))  # it counts in the period in which it began
+    assert account.look().used == (0, 0, 0)
+    assert account.reserve((1, 10, 5), (1, None, None), 9.0).reservation is not None
     clock.at(last)  # a clock that is set back begins nothing anew
     assert account.look().calls == 1
 
@@ -103,9 +103,9 @@ def test_a_period_begins_anew(make, period, last, first):
 def test_without_a_period_nothing_begins_anew(make):
     account, clock = make(None)
     clock.at("2026-11-27T06:59:59")
-    account.settle(account.reserve((1, 0, 0.0), OPEN, 9.0).reservation, (1, 0, 0.0))
+    account.settle(account.reserve((1, 0, 0), OPEN, 9.0).reservation, (1, 0, 0))
     clock.at("2031-01-01T00:00:00")
-    assert account.look().used == (1, 0, 0.0)
+    assert account.look().used == (1, 0, 0)
 
 
 def test_months_are_those_of_the_calendar(store):
@@ -120,8 +120,7 @@ STEPS = st.lists(
     st.tuples(
         st.sampled_from(["reserve", "reserve", "settle", "give back"]),
         st.integers(0, 40),
-        # Whole in binary: where a sum is just a bound, rounding would decide, in each by itself.
-        st.sampled_from([0, 0.125, 0.25, 1.75]),
+        st.sampled_from([0, 100_000_000, 300_000_001, 10**15]),
         st.integers(0, 40),
     ),
     max_size=30,
@@ -129,15 +128,20 @@ STEPS = st.lists(
 
 
 @given(
-    STEPS, st.sampled_from([(6, None, None), (None, 100, None), (None, None, 2.0), (8, 150, 3.0)])
+    STEPS,
+    st.sampled_from(
+        [(6, None, None), (None, 100, None), (None, None, 10**9), (8, 150, 2 * 10**15)]
+    ),
 )
 @settings(max_examples=30, deadline=None)
 def test_the_script_and_the_memory_say_the_same(redis_server, steps, bounds):
     import redis
 
+    from langchain_svc.quota import redis_budget
+
     with redis.Redis.from_url(redis_server.url) as client:
         client.flushall()
-        client.set("svc-budget:1:began", -100)
+        client.set(f"svc-budget:{redis_budget._FORMAT}:began", -100)
         client.set("clock", 0)
     both = (MemoryBudget(None), in_redis(redis_server.url, None)[0])
     open_pairs = []
@@ -149,13 +153,11 @@ def test_the_script_and_the_memory_say_the_same(redis_server, steps, bounds):
             if pair[0] is not None:
                 open_pairs.append(pair)
         elif open_pairs:
-            used = (1, took, cost / 2) if what == "settle" else None
+            used = (1, took, cost // 3) if what == "settle" else None
             for account, reservation in zip(both, open_pairs.pop(0), strict=True):
                 account.settle(reservation, used)
-        looks = [account.look() for account in both]
-        assert looks[0].calls == looks[1].calls
-        for amounts, others in zip(looks[0][:2], looks[1][:2], strict=True):
-            assert amounts == pytest.approx(others)
+        looks = [account.look()[:3] for account in both]
+        assert looks[0] == looks[1]
 
 
 GOOD = {
