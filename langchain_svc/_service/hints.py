@@ -26,8 +26,8 @@ _NAMES_BY_HINT = {
     "did you mean 'max_retries'?": "max_retry",
     "did you mean 'extra_body'?": "model_kwargs",
     (
-        "use model.bind_tools(tools), or model.with_structured_output(schema) in place of a chain "
-        "and its parser of functions"
+        "use model.bind_tools(tools); in place of a chain of functions and its parser "
+        "model.with_structured_output(schema), of an agent of functions create_tool_calling_agent"
     ): "functions function_call",
     "give them to bind_tools": "tools",
     "give the schema to with_structured_output": "response_format",

@@ -60,7 +60,10 @@ def tool_agents():
                 run(model(play))
         told = add.model_copy(update={"handle_validation_error": True})
         same(on_both(missing, executor(make, (told,), prompt=PROMPT))[0], "recovered")
-    with Play([]) as play, pytest.raises((SvcRequestError, TypeError), match="bind_tools"):
+    with (
+        Play([]) as play,
+        pytest.raises((SvcRequestError, TypeError), match="create_tool_calling_agent"),
+    ):
         executor(agents.create_openai_functions_agent, prompt=PROMPT)(play.svc())
     assert not play.requests
 
