@@ -291,9 +291,13 @@ def safe_text(
 def _quote_check(private: Iterable[str]) -> Callable[[str], bool]:
     """A function that tells whether a word or number stands in these texts too.
 
-    A service may quote García as Garcia, Müller as Mueller and 1500 as 1,500.
+    A service may quote García as Garcia, Müller as Mueller and 1500 as 1,500. The texts may hold
+    escapes themselves, as a tool's JSON does, and the message is compared without them.
     """
     texts = "\n".join(private)
+    unescaped = _unescape(texts)
+    if unescaped.split() != texts.split():
+        texts = f"{texts}\n{unescaped}"
     if not texts.isascii():
         spellings = (
             unicodedata.normalize("NFC", texts),
@@ -333,7 +337,7 @@ _STROKES = str.maketrans("ıłøđ", "ilod")
 # -- the ways in which a server may write a text that it quotes ------------------------------------
 
 _LAYERS = 2  # a text may be escaped for JSON and then for a URL
-_ESCAPE = re.compile(r"\\(?:u([0-9a-fA-F]{4})|x([0-9a-fA-F]{2})|([nrt])|([\"'/]))")
+_ESCAPE = re.compile(r"\\(?:u([0-9a-fA-F]{4})|x([0-9a-fA-F]{2})|([nrt])|([\"'/\\]))")
 # Python makes no number of thousands of digits, and there is no letter of eight.
 _PADDED = re.compile(r"&#([xX]?)0+(?=[0-9a-fA-F])")
 _NO_LETTER = re.compile(r"&#(?:[0-9]{8,}|[xX][0-9a-fA-F]{7,});?")

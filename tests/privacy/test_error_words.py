@@ -44,8 +44,8 @@ SENTENCES = [  # of services that people use
 LETTERS = "".join(sorted({*string.ascii_letters} - {*"aeiouyAEIOUY"})) + "ßłñçжд漢字"
 WORDS = st.lists(
     st.text(LETTERS, min_size=3, max_size=9).map("zq".__add__),
-    min_size=40,
-    max_size=40,
+    min_size=50,
+    max_size=50,
     unique=True,
 )
 MODEL = {"api_key": "sk-test-12345678", "max_retries": 0}
@@ -72,6 +72,7 @@ def conversation(word):
     return [
         SystemMessage(f"Be {next(word)}"),
         HumanMessage([next(word), {"type": "text", "text": next(word)}], name=next(word)),
+        HumanMessage([{"type": next(word), next(word): [{next(word): next(word)}]}]),
         AIMessage(
             halves,
             tool_calls=[{"name": name, "args": arguments, "id": "c1"}],
@@ -79,6 +80,7 @@ def conversation(word):
         ),
         ToolMessage(f"[ {next(word)}", tool_call_id="c1"),
         ToolMessage(next(word), tool_call_id="c2", name=next(word), status="error"),
+        ToolMessage([{next(word): {next(word): next(word)}}], tool_call_id="c3"),
         HumanMessage(next(word)),
     ]
 

@@ -142,7 +142,7 @@ WAYS = {
     "in capitals": str.upper,
     "for a URL": quote,
     "for a URL, twice": lambda text: quote(quote(text)),
-    "each letter for a URL": lambda text: "".join(f"%{ord(one):02X}" for one in text),
+    "each letter for a URL": lambda text: "".join(f"%{one:02X}" for one in text.encode()),
     "for a form": lambda text: text.replace(" ", "+"),
     "for HTML": lambda text: "".join(f"&#{ord(one)};" for one in text),
     "for JSON": lambda text: "".join(f"\\u{ord(one):04x}" for one in text),
@@ -161,6 +161,15 @@ def test_what_was_sent_does_not_come_back_in_another_spelling(way):
     assert not re.search("zq9|xv77|ann|meyer", str(error), re.IGNORECASE)
     assert "no route for <" in str(error)
     assert str(error).isprintable()
+
+
+@pytest.mark.parametrize("quotes", ["as it was sent", *WAYS])
+@pytest.mark.parametrize("way", WAYS)
+def test_what_was_sent_in_another_spelling_does_not_come_back(way, quotes):
+    sent = WAYS[way]("Renée Bö Zürich/Ulm")
+    said = sent if quotes == "as it was sent" else WAYS[quotes]("Renée Bö Zürich/Ulm")
+    shown = safe_text(f"no route for <{said}> here", private=[f"name: {sent}; 5"])
+    assert shown == "no route for <[...]> here"
 
 
 def test_a_part_of_a_key_is_masked_too():
