@@ -331,7 +331,8 @@ class Scanner:
         if self._is_weary():
             if reader is asked.bare:
                 yield from self._pass_prose(otherwise)
-            yield self._pass_markup(otherwise)
+            else:
+                yield self._pass_markup(otherwise)
             return
         cursor = self._cursor(begin)
         raws = reader(cursor)

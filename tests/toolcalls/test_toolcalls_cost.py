@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from call_forms import FORMS, events
+from call_forms import FORMS, called, events, said
 
 from fuzz.cost import counted
 
@@ -38,3 +38,13 @@ def test_a_long_argument_costs_what_its_length_does(step):
 
     small, large = (counted(lambda n=n: read(n)) for n in (30_000, 300_000))
     assert large < 15 * small
+
+
+@pytest.mark.parametrize("space", ["", " ", "\n", "\n  "])
+@pytest.mark.parametrize("bracket", "{[")
+def test_a_long_text_in_which_calls_are_tried_in_vain_stays_whole(bracket, space):
+    written = FORMS["<tool_call>…</tool_call>"].write("write_file", {"text": "Rome"})
+    text = f"So: {bracket}{space}" + f'{bracket}{space}{{"name": "write_file", ' * 3_000 + "end"
+    answer = events(written + text)
+    assert len(called(answer)) == 1
+    assert said(answer) == text
