@@ -8,7 +8,10 @@ import json
 import subprocess
 import sys
 import textwrap
+import tomllib
 import typing
+from importlib.metadata import EntryPoint
+from pathlib import Path
 
 import pytest
 
@@ -22,6 +25,18 @@ def test_names_are_sorted_and_all_there():
     assert names == sorted(names)
     assert all(getattr(langchain_svc, name) is not None for name in names)
     assert dir(langchain_svc) == names
+
+
+def test_what_deepagents_calls_registers_the_provider(monkeypatch):
+    project = tomllib.loads((Path(__file__).parents[1] / "pyproject.toml").read_text("utf-8"))
+    group = "deepagents.provider_profiles"
+    ((name, value),) = project["project"]["entry-points"][group].items()
+    base = pytest.importorskip("langchain.chat_models.base")
+    monkeypatch.setattr(base, "_BUILTIN_PROVIDERS", {})
+    EntryPoint(name, value, group).load()()
+    with Sandbox() as service:
+        model = base.init_chat_model("svc:svc-pro", **service.v1)
+    assert (type(model), model.model) == (langchain_svc.ChatSvc, "svc-pro")
 
 
 def test_type_checkers_know_the_same_names():

@@ -26,7 +26,8 @@ from ..errors import SvcRequestError
 from .interfaces import ChatInterface
 from .options import Stop
 from .profiles import ListedModel, listed_models
-from .turn import PROVIDER, ChunkT, ResultT, Turn
+from .registration import PROVIDER
+from .turn import ChunkT, ResultT, Turn
 
 
 def alias_of(name: str) -> property:

@@ -8,14 +8,15 @@ from typing import Any
 
 from langchain_core.load import Serializable
 
-from .turn import PROVIDER
+PROVIDER = "svc"
 
 
 def register() -> None:
     """Teach `langchain`'s `init_chat_model` and `create_agent` the provider "svc".
 
     LangChain has no public way for other packages to add a provider, so this enters `ChatSvc` in
-    its table of providers. Constructing `ChatSvc` yourself needs none of this.
+    its table of providers. Constructing `ChatSvc` yourself needs none of this. deepagents calls it
+    by itself: `create_deep_agent("svc:svc-pro")`.
 
     Raises:
         ImportError: `langchain` is not installed, or keeps no such table any more.

@@ -42,10 +42,10 @@ from .continuation import Joint
 from .messages import THINKS_AHEAD, WireMessages
 from .parts import FINAL, ContentPart
 from .readers import AnswerReader
+from .registration import PROVIDER
 from .stop_cutter import StopCutter
 from .token_usage import token_usage, usage_metadata
 
-PROVIDER = "svc"
 CALL_ERRORS = "invalid_tool_call_errors"
 """In `additional_kwargs`: why calls are invalid, by their ids."""
 logger = logging.getLogger("langchain_svc")

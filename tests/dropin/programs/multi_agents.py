@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import os
 import sys
 from pathlib import Path
 
@@ -62,8 +63,10 @@ def swarm():
 
 @program("deepagents", "deepagents", python=(3, 11))
 def deepagents():
-    """Files, a subagent, a missing tool (`write_todo`)."""
-    from deepagents import create_deep_agent
+    """Files, a subagent, a missing tool (`write_todo`). A model by its name, `svc:svc-pro`, without
+    register(). A harness profile of `svc` leaves tools out.
+    """
+    from deepagents import HarnessProfile, create_deep_agent, register_harness_profile
 
     script = [
         calls(("write_todo", {"todos": []})),
@@ -76,6 +79,19 @@ def deepagents():
     ]
     came, play = on_both(script, lambda m: shape(create_deep_agent(m, [add]).invoke(ASK)))
     same((came[-1][1], len(play.requests)), ("The subagent says 3.", len(script)))
+
+    def prompt():
+        with Play(["Hello."]) as play:
+            os.environ.update(SVC_API_KEY="k", SVC_BASE_URL_V1=f"{play.url}/v1")
+            same(shape(create_deep_agent("svc:svc-pro", [add]).invoke(ASK))[-1][1], "Hello.")
+        return play.asked[0]
+
+    everything = prompt()
+    register_harness_profile("svc", HarnessProfile(excluded_tools=frozenset({"grep", "glob"})))
+    same([name in everything for name in ("add", "grep", "glob")], [True, True, True])
+    same(
+        [f'"name": "{name}"' in prompt() for name in ("add", "grep", "glob")], [True, False, False]
+    )
 
 
 @program("trustcall", "trustcall")
