@@ -83,6 +83,8 @@ ChatSvc(model_name="m", request_timeout=5, stop_sequences=["x"], max_completion_
 SvcLLM(model_name="m", request_timeout=5, stop_sequences=["x"])
 ChatSvc(tempurature=0)  # type: ignore[call-arg]
 ChatSvc(image_inputs="describee")  # type: ignore[arg-type]
+ChatSvc(interface="general", base_url="https://svc.example", model=None)
+ChatSvc(interface="generall")  # type: ignore[arg-type]
 meetings: list[Meeting] = ChatSvc().with_structured_output(list[Meeting]).invoke("Where?")
 
 
