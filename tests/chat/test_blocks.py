@@ -242,3 +242,8 @@ def test_a_block_that_holds_itself_is_refused():
     block["value"] = [block]
     with pytest.raises(SvcRequestError, match="'custom' holds itself"):
         on_the_wire("person", block)
+
+
+def test_a_block_that_json_cannot_say_is_refused():
+    with pytest.raises(SvcRequestError, match="a key is no text"):
+        on_the_wire("person", {"type": "custom", "value": {(1, 2): 3}})
