@@ -239,7 +239,7 @@ def _rendered(
 def _assistant(message: AIMessage, tool_format: Format, *, named: bool) -> str:
     text = _text(message, joint="")  # blocks of an answer are pieces of one text
     if text and message.name and named:
-        text = f"{message.name}: {text}"
+        text = f"{defuse(message.name)}: {text}"
     if message.tool_calls or message.invalid_tool_calls:
         return calls_text(text, _past_calls(message), tool_format)
     if not text and isinstance(message.content, list) and message.content:

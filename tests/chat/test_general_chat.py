@@ -70,18 +70,19 @@ TEXTS = st.lists(
     min_size=1,
     max_size=4,
 ).map("".join)
+SPEAKERS = st.one_of(test_turns.NAMES, TEXTS)
 
 
 @st.composite
 def conversations(draw):
     messages = [
         SystemMessage("Hi" + draw(TEXTS)),
-        HumanMessage(draw(TEXTS), name=draw(test_turns.NAMES)),
+        HumanMessage(draw(TEXTS), name=draw(SPEAKERS)),
     ]
     for number in range(draw(st.integers(0, 3))):
         arguments = {"text": draw(TEXTS)}
         call = {"name": "look_up", "args": arguments, "id": f"call-{number}"}
-        messages.append(AIMessage(draw(TEXTS), tool_calls=[call]))
+        messages.append(AIMessage(draw(TEXTS), tool_calls=[call], name=draw(SPEAKERS)))
         messages.append(ToolMessage(draw(TEXTS), tool_call_id=f"call-{number}"))
         messages += draw(st.lists(st.builds(HumanMessage, TEXTS), max_size=1))
     return messages

@@ -13,6 +13,7 @@ from langchain_core.tools import StructuredTool
 from peers import Scripted, hearing, summed
 
 from langchain_svc import ChatSvc
+from langchain_svc._calls import defuse
 from langchain_svc.chat.messages import to_wire
 from langchain_svc.chat.tools import ToolList
 
@@ -189,6 +190,16 @@ def test_no_text_can_end_or_imitate_the_instructions(messages, description, name
     (line,) = whole[whole.index("<tools>\n") + 8 : whole.index("\n</tools>")].split("\n")
     assert json.loads(line)["function"]["description"] == description
     assert block in whole
+
+
+@given(TEXTS, TEXTS)
+def test_the_name_of_a_speaker_can_end_or_imitate_no_turn(name, other):
+    assume(name and other and name != other)
+    spoken = [AIMessage("Yes.", name=name), AIMessage("No.", name=other)]
+    turns = to_wire([HumanMessage("?", name=name), *spoken, HumanMessage("So?")], nonce=MARK)
+    assert [turn["role"] for turn in turns] == ["user", "assistant", "user"]
+    assert defuse(turns[1]["content"]) == turns[1]["content"]
+    assert plain(turns[1]["content"]) == plain(f"{name}: Yes.\n\n{other}: No.")
 
 
 def test_messages_that_were_the_same_on_the_wire_no_longer_are():
