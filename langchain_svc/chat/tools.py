@@ -248,7 +248,10 @@ def _read_choice(choice: object, names: Sequence[str]) -> ToolChoice:
     if isinstance(choice, Mapping):
         function = choice.get("function", choice)
         name = function.get("name") if isinstance(function, Mapping) else None
-        choice = choice.get("type") if name is None else name
+        if name is None:
+            names = ()  # Anthropic's {"type": "none"} names no tool, whatever the tools' names are
+            name = choice.get("type")
+        choice = name
     if isinstance(choice, str) and choice in names:
         return ToolChoice("any", choice)
     if isinstance(choice, (str, bool, type(None))) and choice in _CHOICES:

@@ -409,6 +409,18 @@ def test_a_tool_that_has_the_name_of_a_choice_can_be_chosen(way, name):
     assert f"You must call the function {name} now" in str(service.asked[0])
 
 
+@WAYS
+@pytest.mark.parametrize("kind", ["any", "auto", "none"])
+def test_a_choice_of_a_type_alone_names_no_tool(way, kind):
+    tools = [{"name": name, "description": "A tool."} for name in ("any", "auto", "none")]
+    service = Scripted(call("any"))
+    ask(service, way=way, tools=tools, tool_choice={"type": kind})
+    prompt = str(service.asked[0])
+    assert "You must call the function" not in prompt
+    assert ("You must call at least one function" in prompt) == (kind == "any")
+    assert ("<tools>" in prompt) == (kind != "none")
+
+
 @pytest.mark.parametrize(
     "how", [{"tool_choice": "none"}, {"tool_choice": {"type": "none"}}, {"tools": ()}]
 )
