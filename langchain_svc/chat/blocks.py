@@ -22,6 +22,7 @@ _MEDIA = frozenset(
         "input_file",
         "document",
         "media",
+        "text-plain",  # a file of text, where no text stands in it
     }
 )
 # What other services and streams note beside a text.
