@@ -65,7 +65,7 @@ _BEGUN = (
 )
 _APP = "FastAPI and uvicorn send each event by itself, and cost the same for all."
 _COUNTED = "in instructions, without the system's part, it takes {} of the best peer"
-_IMPORTS = _COUNTED.format("0.96") + "; langchain-core alone takes 0.84."
+_IMPORTS = _COUNTED.format("0.98") + "; langchain-core alone takes 0.84."
 _WAKING = _COUNTED.format("0.43 (`astream`) and 0.48 (`stream`)") + "."
 _MACHINE = (
     "it is met on one machine and missed on another, with the same calls of functions."
