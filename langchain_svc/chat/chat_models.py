@@ -209,10 +209,6 @@ class ChatSvc(TextModel, BaseChatModel):
         }
     )
 
-    interface: InterfaceName = Field(default="v1", frozen=True)
-    """The interface that answers: "v1" at `base_url_v1`, or "general" at `base_url`, which takes
-    the conversation as one text, a temperature of 0 to 1 and no `max_tokens`."""
-
     model: ModelId | None = DEFAULT_MODEL
     """The model's id. On the general interface it is None by default: the service chooses."""
 
@@ -221,6 +217,10 @@ class ChatSvc(TextModel, BaseChatModel):
 
     max_tokens: MaxTokens | None = None
     """Maximum tokens of an answer; None leaves it to the service (2000)."""
+
+    interface: InterfaceName = Field(default="v1", frozen=True)
+    """The interface that answers: "v1" at `base_url_v1`, or "general" at `base_url`, which takes
+    the conversation as one text, a temperature of 0 to 1 and no `max_tokens`."""
 
     base_url_v1: str | None = url_of(V1)
     """Where the interface is; its path ends in /v1."""

@@ -22,7 +22,9 @@ SET = {"api_key": KEY, "base_url_v1": "http://127.0.0.1:1/v1"}
 
 def test_the_signature_says_what_may_be_given_and_not_how_it_is_checked():
     signature = str(inspect.signature(ChatSvc))
-    assert signature.startswith("(*, model: str = 'svc-turbo', temperature: Optional[float] = None")
+    assert signature.startswith(
+        "(*, model: Optional[str] = 'svc-turbo', temperature: Optional[float] = None"
+    )
     assert "http_client: 'httpx.Client | httpx2.Client | None' = None" in signature
     assert {"api_key", "timeout", "max_retries"} <= inspect.signature(
         SvcTranslate
