@@ -92,6 +92,8 @@ class Joint:
     def _pass_on(self, text: str, *, final: bool) -> str:
         if self._beginning is not None:
             self._beginning += text
+            if not self._beginning:  # a piece without text decides nothing
+                return ""
             if len(self._beginning) < self._next_look and not final:
                 return ""
             try:
