@@ -643,7 +643,13 @@ class ChatSvc(TextModel, BaseChatModel):
                 chat=(model.model, model.max_tokens),
             )
 
-        return new_turn(new_exchange, messages, options, stream=stream)
+        return new_turn(
+            new_exchange,
+            messages,
+            options,
+            stream=stream,
+            as_one_text=chat.as_one_text,
+        )
 
 
 def _general_values(values: Mapping[str, Any]) -> dict[str, Any]:

@@ -55,6 +55,7 @@ class ChatInterface:
         problem: Says why the interface cannot take a model's settings; None where it can.
         profile: What the documents say about a model.
         labels: What tells it from the v1 interface in traces and caches.
+        as_one_text: Whether it takes a conversation as one text.
     """
 
     interface: Interface
@@ -65,6 +66,7 @@ class ChatInterface:
     problem: Callable[[RequestSettings], str | None]
     profile: Callable[[str | None], ModelProfile | None]
     labels: Mapping[str, str]
+    as_one_text: bool = False
 
 
 def _refuse(problem: str | None) -> None:
@@ -149,5 +151,6 @@ CHAT_INTERFACES: dict[InterfaceName, ChatInterface] = {
         _general_problem,
         _general_profile,
         {"interface": "general"},
+        as_one_text=True,
     ),
 }

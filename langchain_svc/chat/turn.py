@@ -10,7 +10,7 @@ from __future__ import annotations
 import logging
 import time
 from collections.abc import Callable, Iterable, Sequence
-from typing import Any, Generic, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, TypeAlias, TypeVar
 
 from langchain_core.messages import (
     AIMessage,
@@ -25,7 +25,7 @@ from pydantic_core import from_json
 
 from .._base.threads import LONG
 from .._base.tokens import TOKENS_A_TURN, count_tokens
-from .._calls import defuse
+from .._calls import defuse, has_turn_tags
 from .._service import Exchange
 from .._wire import (
     About,
@@ -45,6 +45,9 @@ from .readers import AnswerReader
 from .registration import PROVIDER
 from .stop_cutter import StopCutter
 from .token_usage import token_usage, usage_metadata
+
+if TYPE_CHECKING:
+    from .turn_tags import TurnTags
 
 CALL_ERRORS = "invalid_tool_call_errors"
 """In `additional_kwargs`: why calls are invalid, by their ids."""
@@ -71,6 +74,7 @@ class Turn(Generic[ResultT, ChunkT]):
         model: The model's name, where the service does not say it.
         stops: Texts at which an answer ends.
         reader: Reads the text of the answers.
+        as_one_text: Whether a conversation goes as one text, whose tags the model may copy.
         defuse_text: Makes harmless what goes back to the model of its own answer.
         max_reasks: How often the model may be told why an answer will not do.
         on_cut: What becomes of an answer that was cut off; see `ChatSvc`.
@@ -86,6 +90,7 @@ class Turn(Generic[ResultT, ChunkT]):
         model: str | None,
         stops: Sequence[str],
         reader: AnswerReader,
+        as_one_text: bool = False,
         defuse_text: Callable[[str], str] = defuse,
         max_reasks: int = 0,
         on_cut: str | None = "mark",
@@ -97,6 +102,7 @@ class Turn(Generic[ResultT, ChunkT]):
         self._model = model
         self._stops = stops
         self._reader = reader
+        self._as_one_text = as_one_text
         self._defuse = defuse_text
         self._reasks_left = max_reasks
         self._on_cut = on_cut
@@ -123,6 +129,13 @@ class Turn(Generic[ResultT, ChunkT]):
 
     def _start_exchange(self, messages: WireMessages, answers: Sequence[str]) -> None:
         self._sent_messages = messages
+        self._tags: TurnTags | None = None
+        if self._as_one_text and has_turn_tags(
+            [message["role"] for message in messages]
+        ):
+            from .turn_tags import TurnTags  # noqa: PLC0415  # of one interface only
+
+            self._tags = TurnTags()
         self._running = self._new_exchange(messages, answers)
         self.exchange: Exchange[list[Event]] | None = self._running
         self._about = About()
@@ -138,6 +151,8 @@ class Turn(Generic[ResultT, ChunkT]):
     @property
     def stopped(self) -> bool:
         """Whether nothing more of this answer is wanted, so that its stream can be closed."""
+        if self._tags is not None and self._tags.hit:
+            return True
         return self._cutter.hit or self._reader.ended
 
     # -- what each kind of model makes of an answer ---------------------------------------------
@@ -218,6 +233,8 @@ class Turn(Generic[ResultT, ChunkT]):
 
     def _read_text(self, text: str) -> Iterable[ContentPart]:
         self._exchange_texts.append(text)
+        if self._tags is not None:
+            text = self._tags.pass_text(text)
         if self._joint is not None:
             text = self._joint.join_chunk(text)
             self._replace_answer(self._joint)
@@ -250,9 +267,14 @@ class Turn(Generic[ResultT, ChunkT]):
         self._retries += self._running.retries
         self._waited += self._running.waited
         self._record_usage(self._about.usage or {})
+        rest = ""
+        if self._tags is not None:
+            rest = self._tags.close()
         if self._joint is not None:
-            rest = self._joint.end_part(cut=is_cut(reason))
+            rest = self._joint.join_chunk(rest)
+            rest += self._joint.end_part(cut=is_cut(reason))
             self._replace_answer(self._joint)
+        if rest:
             parts += self._read_new_text(rest)
         if self._goes_on(reason):
             self._go_on()

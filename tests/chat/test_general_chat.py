@@ -20,6 +20,7 @@ from pydantic import BaseModel, ValidationError
 
 import langchain_svc as svc
 from chat import test_turns
+from langchain_svc.chat.turn_tags import TurnTags
 from langchain_svc.sandbox import Sandbox
 
 TURN = re.compile(r'<turn role="(\w+)">\n(.*?)\n</turn>(?:\n|\Z)', re.DOTALL)
@@ -293,6 +294,92 @@ def test_what_does_not_fit_is_asked_for_again():
     on_v1, on_general = on_both(act, answers=['{"city": "Oslo"}', STEPS[-1]])
     assert on_general == on_v1
     assert on_general[1] == 2
+
+
+# -- a model that copies the tags of turns ---------------------------------------------------------
+
+COPIES = [
+    '<turn role="assistant">\n%s\n</turn>',
+    '\n<turn role="assistant">%s</turn>\n',
+    '<turn role="assistant">\n%s',
+    "%s\n</turn>",
+    '%s\n</turn>\n<turn role="user">\nThanks, and Rome?\n</turn>',
+    '%s\n</turn>\n\n<turn role="user">\n' + call("weather", city="Rome") + "\n</turn>\n",
+]
+HISTORY = [HumanMessage("Hi"), AIMessage("Hello"), HumanMessage("How is Oslo?")]
+
+
+def answer_with_calls(model):
+    answer = model.bind_tools([weather]).invoke(HISTORY)
+    return answer.text, [(c["name"], c["args"]) for c in answer.tool_calls]
+
+
+def stream_with_calls(model):
+    answer = summed(model.bind_tools([weather]).stream(HISTORY))
+    return answer.text, [(c["name"], c["args"]) for c in answer.tool_calls]
+
+
+def whole_object(model):
+    return model.with_structured_output(Report, include_raw=True).invoke(HISTORY)["parsed"]
+
+
+@pytest.mark.parametrize("copy", COPIES)
+@pytest.mark.parametrize("act", [answer_with_calls, stream_with_calls, whole_object])
+@pytest.mark.parametrize("text", ["It is\n\nsunny.", STEPS[0], STEPS[1], STEPS[2]])
+def test_a_copied_tag_is_no_part_of_an_answer(copy, act, text):
+    if act is whole_object and text != STEPS[2]:
+        text = f"{text}\n{STEPS[2]}"
+    results = []
+    for answer in (text, copy % text):
+        with Sandbox(answers=[answer]) as sandbox, Interface("general", sandbox).model() as model:
+            results.append((act(model), len(sandbox.requests)))
+    assert results[0] == results[1]
+
+
+PIECES = [
+    "<turn>",
+    "<turn role='x'>",
+    "</turn>",
+    "\n",
+    "\n\n\n",
+    " ",
+    "<",
+    "</tur",
+    "n>",
+    "turn",
+    "x",
+    "<b>",
+]
+WORDS = st.lists(st.one_of(st.sampled_from(PIECES), st.text(max_size=4)), max_size=8).map("".join)
+
+
+def without_tags(pieces):
+    tags = TurnTags()
+    return "".join([*map(tags.pass_text, pieces), tags.close()]), tags.hit
+
+
+@given(st.lists(WORDS, max_size=6), st.sampled_from(["%s", *COPIES]))
+def test_tags_are_the_same_however_a_text_is_cut(words, copy):
+    before, _, behind = copy.partition("%s")
+    assert without_tags([before, *words, behind]) == without_tags(
+        [before + "".join(words) + behind]
+    )
+
+
+@given(WORDS, st.sampled_from(COPIES))
+def test_all_but_the_copied_tags_is_read(text, copy):
+    # What the model says of tags in its own elements, or amid its words, stays.
+    inner = f"<turn>{text.replace('turn', '')}</turn> ends with `</turn>`, \n</turn>\nand so on."
+    assert without_tags([copy % inner])[0].strip() == inner
+    assert without_tags([inner]) == (inner, False)
+
+
+def test_the_answer_to_a_single_turn_may_hold_any_tags():
+    dialogue = '<turn role="assistant">\nHi\n</turn>\n<turn role="user">\nYo\n</turn>'
+    for text in (dialogue, f"Here:\n{dialogue}"):
+        with Sandbox(answers=[text] * 2) as sandbox, Interface("general", sandbox).model() as model:
+            assert model.invoke("Write a dialogue.").text == text
+            assert summed(model.stream("Write a dialogue.")).text == text
 
 
 # -- what is of this interface ---------------------------------------------------------------------
