@@ -11,20 +11,21 @@ import re
 _OPENING = '<turn role="assistant">\n'
 _BEGINNING = re.compile(r'\s{0,32}<turn role="assistant">\n?')
 _LONGEST_BEGINNING = 64
-_TAG = re.compile(r"<turn[\s>]|\n{0,2}</turn>")
+_TAG = re.compile(r"<turn[\s>]|\n{0,2}</turn>|</think>")
 # The end of a text that may be the beginning of a tag.
-_HALF_TAG = re.compile(r"\n{0,2}(?:<(?:/?(?:t(?:u(?:rn?)?)?)?)?)?\Z")
-_LONGEST_HALF = 8
+_HALF_TAG = re.compile(r"\n{0,2}(?:<(?:/?(?:t(?:u(?:rn?)?|h(?:i(?:nk?)?)?)?)?)?)?\Z")
+_LONGEST_HALF = 9
 _BEHIND = re.compile(r"\s{0,32}(.{0,5})", re.DOTALL)
 _NEXT_TURN = "<turn"
+_THINK = "<think>"
 
 
 class TurnTags:
     """Passes text on without the tags around it: `pass_text(text)`, then `close()`.
 
     The answer ends at a closing tag without an opening one before it, if nothing or another turn
-    follows. Other such tags are the model's words, as in an answer about XML. The result is the
-    same for every way of cutting the text.
+    follows. Other such tags are the model's words, as in an answer about XML, and so is all that
+    it thinks. The result is the same for every way of cutting the text.
 
     Attributes:
         hit: Whether the closing tag has come.
@@ -33,7 +34,9 @@ class TurnTags:
     def __init__(self) -> None:
         self.hit = False
         self._buffer = ""
-        self._is_beginning = True
+        self._is_beginning = True  # of the answer, which is begun anew behind a thought
+        self._has_thought = False
+        self._is_thinking = False
         self._was_opened = False
         self._depth = 0  # of elements in the answer that are no tags of ours
 
@@ -50,16 +53,20 @@ class TurnTags:
         if self.hit:
             return ""
         if self._is_beginning:
+            start = text.lstrip()
             may_go_on = not last and len(text) < _LONGEST_BEGINNING
-            if may_go_on and _OPENING.startswith(text.lstrip()):
+            if may_go_on and (_OPENING.startswith(start) or _THINK.startswith(start)):
                 self._buffer = text
                 return ""
-            self._is_beginning = False
             opening = _BEGINNING.match(text)
-            if opening is not None:
+            if opening is not None and not self._was_opened:
                 self._was_opened = True
-                text = text[opening.end() :]
+                return self._pass(text[opening.end() :], last=last)
+            self._is_beginning = False
+            self._is_thinking = start.startswith(_THINK)
         end = self._end(text, last=last)
+        if self._is_beginning:  # behind a thought
+            return text[:end] + self._pass(text[end:], last=last)
         if not self.hit:
             self._buffer = text[end:]
         return text[:end]
@@ -67,6 +74,13 @@ class TurnTags:
     def _end(self, text: str, *, last: bool) -> int:
         """How much of the text may be read now."""
         for tag in _TAG.finditer(text):
+            if tag[0] == "</think>" and not self._has_thought:
+                self._has_thought = True
+                self._is_beginning = True
+                self._depth = 0
+                return tag.end()
+            if tag[0] == "</think>" or self._is_thinking:
+                continue
             if tag[0].startswith(_NEXT_TURN):
                 self._depth += 1
                 continue

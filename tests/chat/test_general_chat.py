@@ -337,6 +337,8 @@ def test_a_copied_tag_is_no_part_of_an_answer(copy, act, text):
 
 
 PIECES = [
+    "<think>",
+    "</think>",
     "<turn>",
     "<turn role='x'>",
     "</turn>",
@@ -372,6 +374,21 @@ def test_all_but_the_copied_tags_is_read(text, copy):
     inner = f"<turn>{text.replace('turn', '')}</turn> ends with `</turn>`, \n</turn>\nand so on."
     assert without_tags([copy % inner])[0].strip() == inner
     assert without_tags([inner]) == (inner, False)
+
+
+@pytest.mark.parametrize("copy", COPIES)
+@pytest.mark.parametrize("act", [answer_with_calls, stream_with_calls])
+def test_a_tag_is_copied_behind_a_thought_and_none_ends_in_one(copy, act):
+    thought = '<think>\nThere is a\n</turn>\n<turn role="user">\nbefore.</think>\n'
+    results = []
+    for answer in (STEPS[0], copy % STEPS[0]):
+        with (
+            Sandbox(answers=[thought + answer]) as sandbox,
+            Interface("general", sandbox).model() as model,
+        ):
+            results.append(act(model))
+    assert results[0] == results[1]
+    assert len(results[0][1]) == 2
 
 
 def test_the_answer_to_a_single_turn_may_hold_any_tags():
