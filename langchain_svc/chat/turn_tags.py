@@ -74,27 +74,29 @@ class TurnTags:
     def _end(self, text: str, *, last: bool) -> int:
         """How much of the text may be read now."""
         for tag in _TAG.finditer(text):
-            if tag[0] == "</think>" and not self._has_thought:
-                self._has_thought = True
-                self._is_beginning = True
-                self._depth = 0
-                return tag.end()
-            if tag[0] == "</think>" or self._is_thinking:
-                continue
-            if tag[0].startswith(_NEXT_TURN):
-                self._depth += 1
-                continue
-            if self._depth:
-                self._depth -= 1
-                continue
-            if not (self._was_opened or tag[0].startswith("\n")):
-                continue  # amid a line
-            behind = _BEHIND.match(text, tag.end())
-            rest = behind[1] if behind else ""
-            self.hit = rest == _NEXT_TURN or (last and not rest)
-            if self.hit or (not last and _NEXT_TURN.startswith(rest)):
-                return tag.start()
+            if tag[0] == "</think>":
+                if not self._has_thought:
+                    self._has_thought = True
+                    self._is_beginning = True
+                    self._depth = 0
+                    return tag.end()
+            elif not self._is_thinking and self._is_unmatched(tag[0]):
+                behind = _BEHIND.match(text, tag.end())
+                rest = behind[1] if behind else ""
+                self.hit = rest == _NEXT_TURN or (last and not rest)
+                if self.hit or (not last and _NEXT_TURN.startswith(rest)):
+                    return tag.start()
         if last:
             return len(text)
         half = _HALF_TAG.search(text, max(0, len(text) - _LONGEST_HALF))
         return half.start() if half else len(text)
+
+    def _is_unmatched(self, tag: str) -> bool:
+        """Whether a tag closes what none of the answer opened; amid a line it is only mentioned."""
+        if tag.startswith(_NEXT_TURN):
+            self._depth += 1
+            return False
+        if self._depth:
+            self._depth -= 1
+            return False
+        return self._was_opened or tag.startswith("\n")
