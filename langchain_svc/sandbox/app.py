@@ -84,7 +84,7 @@ class App:
         path = request.path
         exchange.fault = self._faults.pick(path) or self._script.next_fault(path)
         fault = exchange.fault or NO_EFFECT
-        if fault.hang or fault.raw is not None or fault.reset == "before":
+        if fault.sends_no_answer:
             return await _misbehave(fault, connection)
         reply = await self._make_reply(request, exchange, fault, connection)
         if reply is None or await connection.wait(fault.delay):

@@ -97,8 +97,14 @@ class Effect:
         stops = self.cut or self.end or self.stall or self.error_event
         return stops or self.reset == "inside"
 
+    @property
+    def sends_no_answer(self) -> bool:
+        """Whether there is no HTTP answer at all."""
+        return self.hang or self.raw is not None or self.reset == "before"
+
 
 NO_EFFECT = Effect()
+_OF_ANSWERS = ("status", "body", "headers", "content_type", "mangle")
 _EFFECTS = [name for name in vars(NO_EFFECT) if name not in {"heartbeats", "after"}]
 
 
@@ -150,6 +156,7 @@ class Fault(Effect):
             raise ValueError(
                 f"{' and '.join(endings)} contradict each other; choose one"
             )
+        self._refuse_idle(endings)
         if self.heartbeats is not None and not self.stall:
             raise ValueError("heartbeats: expected stall=True beside it")
         neutral = vars(NO_EFFECT)
@@ -163,6 +170,20 @@ class Fault(Effect):
                 "after: expected reset='inside', cut, end, stall, error_event or mangle='json' "
                 "beside it. It counts pieces of one answer; for the first N requests there is times"
             )
+
+    def _refuse_idle(self, endings: list[str]) -> None:
+        """Refuse what says how an answer is to be, where the ending sends none of it."""
+        idle: tuple[str, ...] = ()
+        if self.sends_no_answer:
+            idle = _OF_ANSWERS
+        elif self.error_event:
+            idle = ("body",)  # which is an error object
+        for name in idle:
+            if getattr(self, name) != getattr(NO_EFFECT, name):
+                raise ValueError(
+                    f"{name} does nothing beside {endings[0]}, which decides what is sent; "
+                    "leave one of them out"
+                )
 
     def __repr__(self) -> str:
         defaults = {**vars(NO_EFFECT), "path": None, "rate": 1.0, "times": None}

@@ -81,6 +81,23 @@ def test_what_excludes_each_other():
             Sandbox(faults=faults)
 
 
+@pytest.mark.parametrize(
+    "ending", [{"hang": True}, {"raw": b"x"}, {"reset": "before"}, {"error_event": True}]
+)
+def test_what_an_ending_would_ignore_is_refused_beside_it(ending):
+    idle = {"body"}
+    if ending != {"error_event": True}:
+        idle |= {"status", "headers", "content_type", "mangle"}
+    (name,) = ending
+    for field in ("status", "body", "headers", "content_type", "mangle", "delay"):
+        for value in VALUES[field]:
+            if field in idle:
+                with pytest.raises(ValueError, match=f"{field} does nothing beside {name}"):
+                    Fault(**ending, **{field: value})
+            else:
+                assert Fault(**ending, **{field: value})
+
+
 FIELDS = [field.name for field in dataclasses.fields(Fault)]
 VALUES = {
     "status": [503],
