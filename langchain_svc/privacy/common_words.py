@@ -7,8 +7,11 @@ from __future__ import annotations
 
 from .masks import word_set
 
-# Words of everyday language and of findings.
-COMMON = word_set(
+# Those that tell the turns of a conversation apart, where it goes as one text.
+_OF_TURNS = word_set("assistant role system turn user")
+
+# Words of everyday language and of findings, too.
+COMMON = _OF_TURNS | word_set(
     """
     able grace zajac ada ader ager agua ahorn aine alba alegria alma alt altin amable amado
     amber amor amour ange angel angeles anger angst appel apple april arm arme art arzu ash

@@ -3,11 +3,13 @@
 import asyncio
 import json
 import pickle
+import re
 
 import httpx
 import pytest
 from langchain.agents import create_agent
 from langchain_core.documents import Document
+from langchain_core.messages import AIMessage, HumanMessage, SystemMessage
 from langchain_core.tools import tool
 from peers import listed, tool_call
 from pydantic import BaseModel, ValidationError
@@ -212,3 +214,23 @@ def test_a_stream_without_text_is_still_an_error():
     body = {"choices": [{"index": 0, "delta": {}, "finish_reason": "stop"}]}
     with pytest.raises(svc.SvcStreamError, match="without any text"):
         streamed(body)
+
+
+@pytest.mark.parametrize("surname", ["Turn", "Role", "User", "Assistant", "System"])
+def test_whatever_a_person_is_called_turns_are_told_apart(surname):
+    name = f"Zita {surname}"
+    thread = [
+        SystemMessage("Be brief."),
+        HumanMessage(f"I am {name}."),
+        AIMessage(f"Hello, Ms {surname}."),
+        HumanMessage("Hi"),
+    ]
+    with Sandbox(answers=lambda _: "Yes.") as sandbox:
+        people = svc.Pseudonyms(names=[name])
+        with svc.ChatSvc(
+            interface="general", system_role="system", **sandbox.general, pseudonyms=people
+        ) as model:
+            model.invoke(thread)
+        message = json.loads(sandbox.requests[-1].body)["message"]
+    assert re.findall('<turn role="(.*)">', message) == ["system", "user", "assistant", "user"]
+    assert surname not in message
