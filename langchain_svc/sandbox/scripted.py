@@ -30,10 +30,20 @@ class ToolCall:
 
     It is written whether or not the request offers such a tool and the arguments fit, as a model
     might do.
+
+    Raises:
+        TypeError: The arguments are no mapping.
     """
 
     name: str
     arguments: Mapping[str, Any] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.arguments, Mapping):
+            raise TypeError(
+                f"arguments: expected a mapping, such as {{'city': 'Paris'}}, "
+                f"got {type(self.arguments).__name__}."
+            )
 
 
 PlayedAnswer = str | ToolCall | Sequence[ToolCall]

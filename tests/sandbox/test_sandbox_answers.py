@@ -76,6 +76,12 @@ def test_what_cannot_be_played_is_refused_at_once(wrong):
         Sandbox(answers=[wrong])
 
 
+@pytest.mark.parametrize("arguments", ['{"city": "Rome"}', ["Rome"], None, 5])
+def test_arguments_of_a_call_are_a_mapping(arguments):
+    with pytest.raises(TypeError, match=f"expected a mapping.*, got {type(arguments).__name__}"):
+        ToolCall("weather", arguments)
+
+
 # -- by the rules: calls -------------------------------------------------------------------------------
 
 
