@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import collections
+import faulthandler
 import json
 import os
 import pickle
@@ -209,19 +210,21 @@ def test_a_process_that_ends_tells_what_its_last_call_used(store, sandbox):
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="there are no forks here")
-def test_a_forked_child_counts_what_it_uses_itself(store, sandbox):
+def test_a_forked_child_counts_what_it_uses_itself(store, sandbox, tmp_path):
     budget = budget_of(store, max_requests=9)
     model = svc.ChatSvc(budget=budget, **sandbox.v1)
     model.batch(["Hi"] * 2)
+    stacks = tmp_path / "stacks.txt"
     child = os.fork()
     if not child:
         try:
+            faulthandler.dump_traceback_later(120, exit=True, file=stacks.open("w"))
             model.batch(["Hi"] * 3)
             settled(budget)
             os._exit(0)
         finally:
             os._exit(1)
-    assert os.waitpid(child, 0)[1] == 0
+    assert os.waitpid(child, 0)[1] == 0, f"the child stood still:\n{stacks.read_text()}"
     model.invoke("Hi")
     assert settled(budget).requests == len(sandbox.requests) == 6
 
