@@ -63,7 +63,7 @@ class TurnTags:
                 self._was_opened = True
                 return self._pass(text[opening.end() :], last=last)
             self._is_beginning = False
-            self._is_thinking = start.startswith(_THINK)
+            self._is_thinking = start.startswith(_THINK) and not self._has_thought
         end = self._end(text, last=last)
         if self._is_beginning:  # behind a thought
             return text[:end] + self._pass(text[end:], last=last)
