@@ -137,6 +137,7 @@ def check_schema(schema: Schema, owner: str) -> None:
     Raises:
         SvcRequestError: It is malformed; the error names the place, and what to write there.
     """
+    _check_fields(schema, owner)
     waiting: list[tuple[str, object]] = [("", schema)]
     visited: set[int] = set()
     while waiting:
@@ -153,6 +154,19 @@ def check_schema(schema: Schema, owner: str) -> None:
             waiting += _inner_schemas(keyword, value, inner_place)
         _check_required(part, place, owner)
         _check_reference(part, place, owner, schema)
+
+
+def _check_fields(schema: object, owner: str) -> None:
+    """Fields that stand where keywords stand are no schema."""
+    if not isinstance(schema, Mapping) or not _CONSTRAINING.isdisjoint(schema):
+        return
+    for name, value in schema.items():
+        is_field = isinstance(value, Mapping) and "type" in value
+        if is_field and not str(name).startswith("x-"):
+            raise SvcRequestError(
+                f"{name} of {owner} constrains nothing: it describes a field; write it into "
+                'the properties of {"type": "object", "properties": {...}}'
+            )
 
 
 def _refusal(owner: str, place: str, value: object, expected: str) -> SvcRequestError:

@@ -160,6 +160,20 @@ def _warn_of_missing_docstring(name: str) -> None:
     )
 
 
+# What parameters are called in MCP's listings, in LangChain's tools and by people.
+_PARAMETERS_ELSEWHERE = frozenset(
+    {
+        "args",
+        "args_schema",
+        "arguments",
+        "inputSchema",
+        "params",
+        "properties",
+        "schema",
+    }
+)
+
+
 def refuse_malformed(written: Mapping[str, Any]) -> None:
     """Raise if a schema or a function that somebody wrote by hand constrains nothing somewhere."""
     function = written.get("function", written)
@@ -173,10 +187,12 @@ def refuse_malformed(written: Mapping[str, Any]) -> None:
     if schema:
         check_schema(schema, owner)
         return
-    for slip in get_close_matches("parameters", [*function], n=1, cutoff=0.8):
-        if slip != "parameters":
+    near = get_close_matches("parameters", [*function], n=1, cutoff=0.8)
+    for slip in [*near, *function.keys() & _PARAMETERS_ELSEWHERE]:
+        if slip != "parameters" and function[slip]:
             raise SvcRequestError(
-                f"{slip!r} of {owner} constrains nothing: write 'parameters'"
+                f"{slip!r} of {owner} constrains nothing: write 'parameters', a schema of type "
+                "object"
             )
 
 

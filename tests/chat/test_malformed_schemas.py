@@ -318,13 +318,21 @@ def test_a_closed_object_that_requires_a_field_it_cannot_have_is_refused():
     MODEL.with_structured_output(schema)
 
 
+@given(
+    st.lists(st.sampled_from(["x", "city", "how many", "drug"]), min_size=1, unique=True), st.data()
+)
+def test_fields_without_an_object_around_them_are_refused(names, data):
+    kinds = st.sampled_from([{"type": "string"}, {"type": "array", "items": {"type": "integer"}}])
+    refused({"title": "Flat", **{name: data.draw(kinds) for name in names}}, names[0], "properties")
+
+
 def test_a_schema_that_holds_itself_does_not_hang():
     schema = {"title": "Loop", "type": "object", "properties": {}}
     schema["properties"]["inner"] = schema
     MODEL.with_structured_output(schema)
 
 
-@pytest.mark.parametrize("slip", ["paramters", "parameter", "Parameters"])
+@pytest.mark.parametrize("slip", ["paramters", "parameter", "Parameters", "inputSchema", "args"])
 def test_a_function_whose_parameters_have_another_name_is_refused(slip):
     function = {"name": "save", "description": "Save it.", slip: SCHEMAS["dose"]}
     for tool in (function, {"type": "function", "function": function}):
