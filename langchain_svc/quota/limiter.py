@@ -327,6 +327,8 @@ class SvcBudget(Shared):
         price = None
         if size.metered:
             priced = f"model {safe_repr(size.model)}"
+            if size.model is None:
+                priced = "a model that the service chooses (name one: model=...)"
             price = prices.get(size.model or "")
         if price is not None:
             return price
@@ -336,9 +338,9 @@ class SvcBudget(Shared):
         raise SvcBudgetError(
             f"No price of {priced} is known, so max_cost cannot be kept: nothing was sent. "
             f"Known are prices of: {', '.join(sorted(prices)) or 'none'}. Call "
-            'ChatSvc.list_models() once, give SvcBudget(prices={"model": {"input": ..., '
-            '"output": ..., "per_tokens": 1_000_000}}), or bound it by max_requests= or '
-            "max_tokens=",
+            "ChatSvc.list_models() once, if it lists prices, give "
+            'SvcBudget(prices={"model": {"input": ..., "output": ..., "per_tokens": 1_000_000}}), '
+            "or bound it by max_requests= or max_tokens=",
             **standing,
         )
 

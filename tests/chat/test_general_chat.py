@@ -428,6 +428,19 @@ def test_its_plan_bounds_it():
     assert used["tokens"] > 0
 
 
+def test_a_bound_on_cost_says_what_is_to_be_named():
+    prices = {"svc-pro": {"input": 1, "output": 2, "per_tokens": 1000}}
+    with Sandbox() as sandbox, svc.SvcBudget(max_cost=5, prices=prices) as budget:
+        model = Interface("general", sandbox).model()
+        with pytest.raises(
+            svc.SvcBudgetError, match=r"a model that the service chooses \(name one"
+        ):
+            model.invoke("Hello")
+        assert not sandbox.requests
+        model.invoke("Hello", model="svc-pro")
+        assert budget.used.cost > 0
+
+
 def test_init_chat_model_makes_it(monkeypatch):
     svc.register()
     with Sandbox() as sandbox:
