@@ -6,7 +6,7 @@ import re
 
 _BASE64 = re.compile(r"[A-Za-z0-9+/_-]{60,}(?:\r?\n[A-Za-z0-9+/_-]{60,})*={0,2}")
 MOST_BASE64 = 1_000
-"""The characters of base64 that may stand in a text: a cursor or a key is no file."""
+"""The characters of base64 that may stand in a text: a cursor or a key is not a file."""
 
 
 def without_base64(text: str) -> str:

@@ -291,7 +291,8 @@ class ChatSvc(TextModel, BaseChatModel):
 
     @model_validator(mode="after")
     def _check_interface(self) -> Self:
-        """Another host than the chat's may be told the key only where that is asked for."""
+        """Forget addresses that calls do not use, and refuse what the interface does not take."""
+        # Another host than the chat's may be told the key only where that is asked for.
         for interface in {*self.interfaces}.difference(self._interfaces_in_use()):
             self.__dict__[interface.url_word] = None
         problem = CHAT_INTERFACES[self.interface].problem(self)
@@ -643,13 +644,7 @@ class ChatSvc(TextModel, BaseChatModel):
                 chat=(model.model, model.max_tokens),
             )
 
-        return new_turn(
-            new_exchange,
-            messages,
-            options,
-            stream=stream,
-            as_one_text=chat.as_one_text,
-        )
+        return new_turn(new_exchange, messages, options, stream=stream)
 
 
 def _general_values(values: Mapping[str, Any]) -> dict[str, Any]:

@@ -34,7 +34,6 @@ def new_turn(
     options: CallOptions,
     *,
     stream: bool,
-    as_one_text: bool,
 ) -> ChatTurn:
     """A turn whose first exchange is ready to run.
 
@@ -68,7 +67,7 @@ def new_turn(
         model=model.model,
         stops=model.stop or (),
         reader=reader,
-        as_one_text=as_one_text,
+        as_one_text=model.chat_interface.as_one_text,
         defuse_text=FORMATS[model.tool_format].written,
         on_cut=model.on_cut,
         max_continuations=model.max_continuations,

@@ -39,7 +39,7 @@ from .._wire import is_cut
 from ..errors import SvcOutputError, SvcRequestError
 from .parts import FINAL, ContentPart, split_parts
 from .readers import AnswerReader, new_id
-from .tools import refuse_malformed, refuse_unwritable
+from .tools import NO_SCHEMA, refuse_malformed, refuse_unwritable
 
 _ANY_OBJECT: dict[str, Any] = {"type": "object"}
 _WRAPPED = "answer"
@@ -171,14 +171,7 @@ def _schema_of(kind: Any) -> dict[str, Any]:
         if isinstance(kind, type) and is_typeddict(kind):
             return convert_to_json_schema(kind)
         return {"title": "answer", **TypeAdapter(kind).json_schema()}
-    except (
-        ValueError,
-        TypeError,
-        KeyError,
-        AttributeError,
-        NameError,
-        RuntimeError,
-    ) as error:
+    except NO_SCHEMA as error:
         refuse_unwritable(kind)
         raise SvcRequestError(
             f"{safe_repr(kind)} is not a schema: pass a Pydantic class, a TypedDict, a "

@@ -23,6 +23,16 @@ from .._service import did_you_mean
 from ..errors import SvcRequestError
 from .parts import ToolLike
 
+# What LangChain and Pydantic raise for something that has no schema.
+NO_SCHEMA = (
+    ValueError,
+    TypeError,
+    KeyError,
+    AttributeError,
+    NameError,
+    RuntimeError,
+)
+
 
 class ToolChoice(NamedTuple):
     """What a model is to do with the tools on offer."""
@@ -129,14 +139,7 @@ def _without_its_type(tool: dict[str, Any]) -> dict[str, Any]:
 def _converted(tool: ToolLike) -> dict[str, Any]:
     try:
         converted = convert_to_openai_tool(tool)
-    except (
-        ValueError,
-        TypeError,
-        KeyError,
-        AttributeError,
-        NameError,
-        RuntimeError,
-    ) as error:
+    except NO_SCHEMA as error:
         refuse_unwritable(tool)
         raise SvcRequestError(
             f"{safe_repr(tool)} is not a tool: pass a function with a docstring, a Pydantic class, "

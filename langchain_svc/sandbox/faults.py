@@ -220,7 +220,7 @@ class FaultBook:
         """Use these faults from now on, their counters at zero.
 
         Raises:
-            TypeError: One of them is no fault.
+            TypeError: One of them is not a fault.
             ValueError: One of them can never happen.
         """
         new_faults = self._require_reachable(faults)
