@@ -25,6 +25,7 @@ from urllib.parse import urlsplit
 
 import hypothesis
 import pytest
+import share
 import yaml
 from langchain_core.runnables.config import set_config_context
 from langchain_tests.conftest import base_vcr_config
@@ -34,9 +35,49 @@ from vcr.cassette import Cassette
 from langchain_svc import ChatSvc, __version__, images
 from langchain_svc.sandbox import Sandbox
 
-# No test depends on a quiet machine.
-hypothesis.settings.register_profile("svc", deadline=None)
-hypothesis.settings.load_profile("svc")
+# -- how much of the suite -------------------------------------------------------------------------
+
+
+def pytest_addoption(parser):
+    group = parser.getgroup("langchain-svc")
+    group.addoption(
+        "--whole", action="store_true", help="run slow tests and all generated rows, not a share"
+    )
+    group.addoption(
+        "--turn", type=int, default=share.today(), help="which share: the day's number, or this"
+    )
+
+
+def pytest_configure(config):
+    names_a_file = any(".py" in argument for argument in config.args)
+    share.Run.whole = config.option.whole or names_a_file
+    share.Run.turn = config.option.turn
+    # No test depends on a quiet machine.
+    examples = 100 if share.Run.whole else 25
+    hypothesis.settings.register_profile("svc", deadline=None, max_examples=examples)
+    hypothesis.settings.load_profile("svc")
+    if config.getoption("--record-mode"):
+        # LangChain's test_stream_time measures only what it replays.
+        config.addinivalue_line("filterwarnings", "ignore:Benchmark fixture was not used")
+
+
+def pytest_report_header(config):
+    if not share.Run.whole:
+        return (
+            f"a share of the generated rows: --turn {share.Run.turn} repeats it, --whole runs all"
+        )
+    return None
+
+
+def pytest_collection_modifyitems(config, items):
+    """Slow tests are of whole runs."""
+    if share.Run.whole or config.option.markexpr:
+        return
+    slow = [item for item in items if item.get_closest_marker("slow")]
+    if slow:
+        config.hook.pytest_deselected(items=slow)
+        items[:] = [item for item in items if not item.get_closest_marker("slow")]
+
 
 # -- the environment ------------------------------------------------------------------------------
 
@@ -45,19 +86,6 @@ _MEDDLING = re.compile(r"SVC_\w+|LANG(CHAIN|SMITH)_\w+|(https?|all|no)_proxy", r
 # A shell starts background jobs with Ctrl-C ignored, and what the tests start would ignore it too.
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
-
-
-# Whole programs, searches and loads: a quarter of the time of all tests.
-SLOW = {
-    "test_benchmarks.py", "test_demo.py", "test_examples.py",
-    "test_json_oracle.py", "test_load.py",
-}  # fmt: skip
-
-
-def pytest_collection_modifyitems(items):
-    for item in items:
-        if item.path.name in SLOW:
-            item.add_marker(pytest.mark.slow)
 
 
 @pytest.fixture(autouse=True)
@@ -304,12 +332,6 @@ def vcr_config():
 @pytest.fixture(scope="module")
 def vcr_cassette_dir(request):
     return str(CASSETTES / request.node.path.stem)
-
-
-def pytest_configure(config):
-    if config.getoption("--record-mode"):
-        # LangChain's test_stream_time measures only what it replays.
-        config.addinivalue_line("filterwarnings", "ignore:Benchmark fixture was not used")
 
 
 def pytest_recording_configure(config, vcr):

@@ -142,6 +142,7 @@ def test_what_cannot_be_measured_is_refused(tmp_path, capsys):
         assert wrong[1] in capsys.readouterr().err
 
 
+@pytest.mark.slow
 def test_contestants_are_measured_in_turn(capfd):
     same = {"answer": "live-3", "who": (contestants.OURS, contestants.HTTPX), "calls": 5}
     rows = [

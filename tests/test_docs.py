@@ -102,6 +102,7 @@ def test_the_recipe_of_tests_passes_in_an_empty_folder(tmp_path):
     assert "5 passed" in output, output
 
 
+@pytest.mark.slow
 def test_the_recipe_of_cassettes_records_in_an_empty_folder_and_replays_without_a_service(tmp_path):
     write_files(RECIPE_OF_CASSETTES, tmp_path)
     shells = [block.code for block in blocks_of(RECIPE_OF_CASSETTES) if block.language == "sh"]

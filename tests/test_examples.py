@@ -7,6 +7,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from share import part
 
 FOLDER = Path(__file__).parents[1] / "examples"
 EXAMPLES = sorted(FOLDER.glob("[0-9]*.py"))
@@ -57,13 +58,14 @@ SAID = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize("name", SAID)
+@pytest.mark.parametrize("name", part(SAID))
 def test_an_example_says_what_it_is_for(name):
     out = output_of(name)
     for pattern in SAID[name]:
         assert re.search(pattern, out, re.DOTALL if "(?m)" not in pattern else 0), pattern
 
 
+@pytest.mark.slow
 def test_errors():
     out = output_of("07_errors.py")
     assert "1 + 1 = 2 after 2 retries" in out
@@ -75,6 +77,7 @@ def test_errors():
     assert "SvcNotFoundError: The service answered 404" in out
 
 
+@pytest.mark.slow
 def test_with_the_environment_set_the_examples_use_the_service(sandbox):
     out = output_of("01_chat.py", sandbox.env)
     assert "On the sandbox" not in out
@@ -82,6 +85,7 @@ def test_with_the_environment_set_the_examples_use_the_service(sandbox):
     assert sandbox.requests[0].json["model"] == "svc-pro"
 
 
+@pytest.mark.slow
 def test_images(tmp_path):
     out = output_of("10_images.py", {"TMPDIR": str(tmp_path)})
     assert out.index("svc_generate_image (") < out.index("svc_analyze_image (")

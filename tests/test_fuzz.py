@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from share import fewer
 
 from fuzz.__main__ import shrunk
 from fuzz.targets import TARGETS, crashers
@@ -29,7 +30,7 @@ def test_the_property_holds_for_the_inputs_that_a_search_begins_with(name):
 
 @pytest.mark.parametrize("name", sorted(TARGETS.keys() - DEAR))
 def test_the_property_holds_for_any_bytes(name):
-    @settings(max_examples=40, deadline=None)
+    @settings(max_examples=fewer(40), deadline=None)
     @given(st.binary(max_size=60))
     def search(data):
         TARGETS[name].holds(data)

@@ -15,6 +15,7 @@ from peers import MARKED_KEY as KEY
 from peers import answering, png, thawed, tool_call
 from PIL import Image
 from pydantic import ValidationError
+from share import pairs
 
 import langchain_svc as svc
 from langchain_svc.sandbox import Fault
@@ -217,8 +218,9 @@ LOST_ANSWERS = [Fault(reset="before"), Fault(hang=True), Fault(cut=True), Fault(
 REFUSALS = [Fault(status=status, headers={"Retry-After": "0"}) for status in (429, 500, 503)]
 
 
-@pytest.mark.parametrize("fault", LOST_ANSWERS + REFUSALS)
-@pytest.mark.parametrize("words", [{}, {"retry_lost": True}])
+@pytest.mark.parametrize(
+    ("fault", "words"), pairs(LOST_ANSWERS + REFUSALS, [{}, {"retry_lost": True}])
+)
 def test_a_generation_that_may_have_been_made_is_not_made_again_unasked(box, fault, words):
     box.faults = [fault]
     with svc.SvcGenerateImage(**box.v1, timeout=1, max_retries=1, **words) as tool:

@@ -54,6 +54,7 @@ def test_a_wait_for_the_plans_limit_is_said(lines, sandbox, prompts):
     assert {int(one[2]) for one in waits} <= {2, 3, 4}
 
 
+@pytest.mark.slow
 def test_a_burst_promises_no_early_end(lines, chat, sandbox, prompts):
     sandbox.faults = limited(4, 6)
     found, _ = lines(chat, prompts(8), concurrency=3)

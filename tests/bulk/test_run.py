@@ -13,6 +13,7 @@ from langchain_core.messages import AIMessage
 from langchain_core.output_parsers import StrOutputParser
 from langchain_core.prompts import ChatPromptTemplate
 from langchain_core.runnables import RunnableLambda, RunnableParallel
+from share import part
 
 import langchain_svc as svc
 from langchain_svc import bulk
@@ -114,7 +115,7 @@ def test_a_part_that_only_blocks_runs_on_that_many_threads(folder):
 # -- errors of rows ---------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("seed", range(12))
+@pytest.mark.parametrize("seed", part(range(12)))
 def test_each_row_has_one_result_whatever_becomes_of_the_runs(seed, folder):
     """Rows that fail for good or once, bad rows, ids twice, runs that end early, inputs that grow."""
     chance = random.Random(seed)

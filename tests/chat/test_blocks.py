@@ -12,6 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from langchain_core.messages import AIMessage, ChatMessage, HumanMessage, SystemMessage, ToolMessage
 from peers import Scripted
+from share import fewer, part
 
 from langchain_svc import SvcRequestError
 
@@ -131,13 +132,13 @@ def readable(leaf):
 
 def pieces_of_bytes(leaf):
     text = leaf.decode() if isinstance(leaf, bytes) else str(leaf)
-    for part in text.replace(",", "\n").replace("'", "\n").split("\n"):
-        if len(part) >= 30 and "://" not in part:
-            yield part[:24]
-            yield part[-24:]
+    for piece in text.replace(",", "\n").replace("'", "\n").split("\n"):
+        if len(piece) >= 30 and "://" not in piece:
+            yield piece[:24]
+            yield piece[-24:]
 
 
-@settings(max_examples=300)
+@settings(max_examples=fewer(300))
 @given(st.sampled_from([*AUTHORS]), TREES)
 def test_a_block_says_everything_but_the_bytes_of_its_media(author, tree):
     wire = on_the_wire(author, {"type": "custom", "value": tree})
@@ -148,7 +149,7 @@ def test_a_block_says_everything_but_the_bytes_of_its_media(author, tree):
             assert piece not in wire
 
 
-@settings(max_examples=100)
+@settings(max_examples=fewer(100))
 @given(media())
 def test_a_medium_in_a_result_leaves_a_note_that_says_all_but_its_bytes(medium):
     wire = on_the_wire("result", medium)
@@ -192,7 +193,7 @@ TEXT_KINDS = ["text", "input_text", "output_text"]
 
 
 @pytest.mark.parametrize("author", AUTHORS)
-@pytest.mark.parametrize("hints", HINTS, ids=str)
+@pytest.mark.parametrize("hints", part(HINTS), ids=str)
 @pytest.mark.parametrize("kind", [*TEXT_KINDS, "text-plain"])
 def test_a_text_with_hints_for_others_is_its_text(author, hints, kind):
     block = {"type": kind, "text": 'He said "no"\nand left', **hints}
@@ -216,7 +217,7 @@ DATA = [
 
 
 @pytest.mark.parametrize("author", AUTHORS)
-@pytest.mark.parametrize("data", DATA, ids=str)
+@pytest.mark.parametrize("data", part(DATA), ids=str)
 @pytest.mark.parametrize("kind", [*TEXT_KINDS, "text-plain", "document", "search_result"])
 def test_data_beside_a_text_goes_along_as_json(author, data, kind):
     block = {"type": kind, "text": 'He said "no"\nand left', **data}

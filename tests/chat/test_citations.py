@@ -12,6 +12,7 @@ from langchain_core.prompts import ChatPromptTemplate
 from langchain_core.runnables import Runnable, RunnableLambda
 from langchain_core.tools import tool
 from peers import listed
+from share import part
 from test_passages import TEXTS, copied, spans
 
 from langchain_svc import ChatSvc, SvcCitations, SvcOutputError, SvcRequestError
@@ -153,7 +154,7 @@ def look_at(seed):
     assert streamed.response_metadata == message.response_metadata
 
 
-@pytest.mark.parametrize("seed", range(300))
+@pytest.mark.parametrize("seed", part(range(300)))
 def test_every_citation_stands_where_it_says_whole_and_streamed(seed):
     look_at(seed)
 

@@ -17,6 +17,7 @@ from langchain_core.messages import AIMessage, HumanMessage, SystemMessage, Tool
 from langchain_core.prompts import PromptTemplate
 from peers import listed, png, summed
 from pydantic import BaseModel, ValidationError
+from share import fewer
 
 import langchain_svc as svc
 from chat import test_turns
@@ -95,7 +96,7 @@ def both():
         yield Interface("v1", sandbox), Interface("general", sandbox)
 
 
-@settings(max_examples=150)
+@settings(max_examples=fewer(150))
 @given(messages=conversations(), system_role=st.sampled_from(["user", "system"]))
 def test_one_text_holds_the_very_turns_of_the_conversation(both, messages, system_role):
     sent = []

@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 from langchain_core.exceptions import OutputParserException
 from peers import Scripted, hearing, summed
 from pydantic import BaseModel, Field, RootModel, field_validator
+from share import part
 from typing_extensions import TypedDict
 
 import langchain_svc as svc
@@ -256,7 +257,7 @@ def test_half_an_answer_is_never_an_object(method, reason):
     written = in_method(method, WHOLE).replace("Person", "Dose")
     whole = Dose.model_validate_json(WHOLE)
     schema = Dose if method != "json_mode" else {"title": "Dose", **Dose.model_json_schema()}
-    for end in range(1, len(written)):
+    for end in part(range(1, len(written))):
         text = written[:end]
         service = Scripted(text, text, finish_reason=reason)
         model = service.model(max_repairs=0, on_cut="mark")

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from langchain_core.messages import AIMessage, HumanMessage, SystemMessage, ToolMessage
 from langchain_core.tools import StructuredTool
 from peers import Scripted, hearing, summed
+from share import fewer
 
 from langchain_svc import ChatSvc
 from langchain_svc._calls import defuse
@@ -161,7 +162,7 @@ def as_json(value):
     return json.loads(plain(json.dumps(value)))
 
 
-@settings(max_examples=400, deadline=None)
+@settings(max_examples=fewer(400), deadline=None)
 @given(MESSAGES)
 def test_a_reader_of_the_wire_finds_the_messages(messages):
     assume(any(message.text for message in messages))
@@ -171,7 +172,7 @@ def test_a_reader_of_the_wire_finds_the_messages(messages):
     assert got == wanted
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=fewer(100), deadline=None)
 @given(MESSAGES, TEXTS, TEXTS)
 def test_no_text_can_end_or_imitate_the_instructions(messages, description, name):
     assume(any(message.text for message in messages))

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 from cli.conftest import PLAIN, done, started, terminal
+from share import part
 
 import langchain_svc
 
@@ -21,6 +22,7 @@ def piped():
     return done([*PLAIN, "demo"], check=False, env=environment)
 
 
+@pytest.mark.slow
 def test_the_picture_shows_this_output(piped):
     """Renew it with `python docs/screens.py demo`."""
     picture = (Path(__file__).parents[2] / "docs" / "images" / "demo.svg").read_text("utf-8")
@@ -54,6 +56,7 @@ def test_the_usage_table_counts_everything(piped):
     assert words[4] == "2", "two retries"
 
 
+@pytest.mark.slow
 def test_a_terminal_gets_live_tokens_and_no_escapes():
     slowly = "from langchain_svc.cli.demo import tour; tour.PACE = 0.3"
     with terminal("demo", columns=100, first=slowly) as seen:
@@ -62,7 +65,7 @@ def test_a_terminal_gets_live_tokens_and_no_escapes():
         assert "\x1b" not in begin + seen.expect("fixed rules")
 
 
-@pytest.mark.parametrize("step", ["2. ", "6. "])
+@pytest.mark.parametrize("step", part(["2. ", "6. "]))
 def test_ctrl_c_ends_it_cleanly(step):
     with started("demo") as it:
         assert any(line.startswith(step) for line in it.stdout)

@@ -20,6 +20,7 @@ from fault_peer import Cell, Peer, response
 from fault_words import Answer
 from langchain_core import exceptions as core
 from peers import settled
+from share import part
 
 import langchain_svc as svc
 
@@ -172,9 +173,13 @@ def cells_of(row):
 
 
 def run_row(places, row, pool):
-    """Runs all cells of a row at the same time; gives each problem with the cells that have it."""
+    """Runs a row's cells at the same time; gives each problem with the cells that have it.
+
+    A share of the suite takes some of them, other columns in each row.
+    """
     before = places.elsewhere.accepted
-    trials = [(_Trial(places, row, column), way) for way in WAYS for column in cells_of(row)]
+    cells = part(itertools.product(cells_of(row), WAYS), ROWS.index(row))
+    trials = [(_Trial(places, row, column), way) for column, way in cells]
 
     async def all_of_them():
         await asyncio.gather(*(_run(trial, way, pool) for trial, way in trials))

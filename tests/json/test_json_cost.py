@@ -7,6 +7,7 @@ regular expression is not counted: `tests/test_growth.py` asks each pattern, and
 import json
 
 import pytest
+from share import pairs
 
 from fuzz.cost import counted
 from langchain_svc._json.answer import read_answer
@@ -59,8 +60,7 @@ def by_letters(text):
     return shown
 
 
-@pytest.mark.parametrize("function", [read_json, answer, by_letters])
-@pytest.mark.parametrize("kind", HARD)
+@pytest.mark.parametrize(("kind", "function"), pairs(HARD, [read_json, answer, by_letters]))
 def test_twice_the_text_takes_about_twice_the_calls(kind, function):
     if function is read_json and kind == "opening brackets":
         pytest.skip("stops at the depth that is read")

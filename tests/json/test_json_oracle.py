@@ -3,6 +3,7 @@
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from share import fewer
 
 from langchain_svc._json.fit import fit_schema, problems
 
@@ -81,7 +82,7 @@ def with_definitions(schema, one, two):
     return {**schema, "$defs": {"one": one, "two": two}}
 
 
-@settings(max_examples=600, deadline=None)
+@settings(max_examples=fewer(600), deadline=None)
 @given(VALUES, schemas(), schemas(), schemas())
 def test_what_is_valid_is_what_the_reference_says_and_stays_as_it_is(value, schema, one, two):
     schema = with_definitions(schema, one, two)

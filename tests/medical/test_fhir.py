@@ -35,6 +35,7 @@ from fhir_records import (
 )
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from share import fewer
 
 import langchain_svc as svc
 from langchain_svc.medical.patient import on_wire
@@ -447,7 +448,7 @@ def test_what_is_changed_below_is_read_whole():
     assert len(record.medical_history) == 11
 
 
-@settings(max_examples=300)
+@settings(max_examples=fewer(300))
 @given(st.data())
 def test_a_bundle_changed_anywhere_is_read_or_refused_without_its_values(data):
     changed = copy.deepcopy(RICH)

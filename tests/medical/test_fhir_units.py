@@ -17,6 +17,7 @@ import pytest
 from fhir_records import TODAY, observation, quantity, refused, sent, taken
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from share import fewer
 
 from langchain_svc.medical.patient import on_wire
 
@@ -474,7 +475,7 @@ def days(reading):
 
 
 @pytest.mark.slow
-@settings(max_examples=200)
+@settings(max_examples=fewer(200))
 @given(st.lists(readings(), max_size=14))
 def test_what_is_sent_is_the_newest_of_its_time_in_the_right_unit_and_nothing_else_is_missing(
     observed,

@@ -17,6 +17,7 @@ from hypothesis import strategies as st
 from langchain_core.messages import AIMessage, HumanMessage, SystemMessage, ToolMessage
 from peers import answering, listed
 from pydantic import AfterValidator, create_model
+from share import fewer
 
 from langchain_svc import ChatSvc, Pseudonyms, SvcError
 
@@ -170,7 +171,7 @@ WAYS = {
 
 
 @pytest.mark.parametrize("kind", KINDS)
-@settings(max_examples=40)
+@settings(max_examples=fewer(40))
 @given(
     words=WORDS,
     sentence=st.sampled_from(SENTENCES),

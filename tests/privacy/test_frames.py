@@ -19,6 +19,7 @@ from langchain_core.runnables import RunnableBinding
 from langchain_core.tools import BaseTool
 from peers import RawServer, Scripted, hearing, response
 from pydantic import BaseModel
+from share import pairs
 
 import langchain_svc as svc
 from langchain_svc._service import MAKERS, RUNS
@@ -160,11 +161,10 @@ KINDS = {
 }
 
 
-@pytest.mark.parametrize("use", USES.values(), ids=USES)
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize(("kind", "use"), pairs(KINDS, list(USES)))
 def test_an_error_has_no_frame_with_the_prompt(refusing, kind, use):
     made, given = KINDS[kind](refusing)
-    found = errors_of(use, made, given)
+    found = errors_of(USES[use], made, given)
     assert found
     for error in found:
         wrong = kind == "tool, wrong arguments"

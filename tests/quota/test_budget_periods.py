@@ -8,6 +8,7 @@ from datetime import UTC, datetime
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from share import fewer
 
 from langchain_svc.quota.budget_accounts import MemoryBudget, period_at
 
@@ -133,7 +134,7 @@ STEPS = st.lists(
         [(6, None, None), (None, 100, None), (None, None, 10**9), (8, 150, 2 * 10**15)]
     ),
 )
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=fewer(30), deadline=None)
 def test_the_script_and_the_memory_say_the_same(redis_server, steps, bounds):
     import redis
 

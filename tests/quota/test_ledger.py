@@ -13,6 +13,7 @@ import math
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from share import fewer
 
 from langchain_svc.quota.ledger import (
     BULK,
@@ -144,7 +145,7 @@ def busiest(moments, seconds):
 
 
 @given(st.lists(st.tuples(st.floats(0, 30), st.integers(1, 4)), max_size=60))
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=fewer(60), deadline=None)
 def test_no_stretch_of_time_holds_more_than_the_limit(steps):
     window, now, counted = Window(Limit("requests", 5, 60.0)), 0.0, []
     for pause, amount in steps:
@@ -358,7 +359,7 @@ BECAME = {
         max_size=40,
     )
 )
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=fewer(40), deadline=None)
 def test_the_script_and_the_ledger_say_the_same(redis_server, steps):
     limits = (Limit("requests", 4, 60.0), Limit("requests", 20, 3600.0))
     both = (InMemory(limits), in_redis(redis_server.url, limits))

@@ -7,6 +7,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from langchain_core.tools import tool
+from share import fewer
 
 from langchain_svc import ChatSvc, SvcServerError
 from langchain_svc.sandbox import Fault, Sandbox, ToolCall
@@ -340,7 +341,7 @@ MESSAGES = st.lists(
 )
 
 
-@settings(max_examples=150, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=fewer(150), deadline=None, suppress_health_check=list(HealthCheck))
 @given(messages=MESSAGES, limit=st.integers(1, 12) | st.just(2000))
 def test_any_conversation_has_one_answer(messages, limit):
     text = said(*messages)

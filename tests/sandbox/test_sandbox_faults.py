@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from sandbox_peer import SAY, read_all, until
+from share import fewer
 
 from langchain_svc.sandbox import Fault, Sandbox, ToolCall
 from langchain_svc.sandbox.endpoints import ROUTES
@@ -157,7 +158,7 @@ A_FAULT = st.builds(
 
 
 @given(st.lists(A_FAULT, max_size=3))
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=fewer(40), deadline=None)
 def test_faults_are_refused_exactly_when_one_of_them_can_never_happen(fields):
     def matches(field, path):
         return path.endswith(field["path"] or "")

@@ -6,6 +6,7 @@ import json
 import httpx
 import pytest
 from sandbox_peer import BEARER, ENDLESS, MEDICAL, detail, until
+from share import pairs
 
 from langchain_svc import ChatSvc, SvcLLM, cli
 from langchain_svc.sandbox import Fault, Sandbox, ToolCall, Upstream
@@ -137,8 +138,7 @@ def test_a_failure_inside_a_stream_is_an_error_in_it(sandbox, far):
     assert "gpu.internal" not in answer.text
 
 
-@pytest.mark.parametrize("silent", [True, *[False] * 5])
-@pytest.mark.parametrize("leaves", ["client", "sandbox"])
+@pytest.mark.parametrize(("leaves", "silent"), pairs(["client", "sandbox"], [True, *[False] * 5]))
 def test_it_stops_when_the_client_or_the_sandbox_does(sandbox, far, caplog, silent, leaves):
     far.answers = [ENDLESS]
     far.faults = [Fault(stall=True, after=2)] if silent else []

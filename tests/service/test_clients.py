@@ -11,6 +11,7 @@ import pytest
 import vcr
 from peers import listed
 from pydantic import ValidationError
+from share import pairs
 
 from langchain_svc import (
     ChatSvc,
@@ -84,8 +85,7 @@ def ask_by(way, library, sandbox):
     return result
 
 
-@pytest.mark.parametrize("fault", FAULTS)
-@pytest.mark.parametrize("way", WAYS)
+@pytest.mark.parametrize(("way", "fault"), pairs(WAYS, list(FAULTS)))
 def test_every_kind_of_client_ends_a_call_alike(way, fault):
     with Sandbox(faults=FAULTS[fault]) as sandbox:
         outcomes = {library: ask_by(way, library, sandbox) for library in CLIENTS}
@@ -93,8 +93,7 @@ def test_every_kind_of_client_ends_a_call_alike(way, fault):
     assert isinstance(outcomes["ours"], str) == (fault == "none")
 
 
-@pytest.mark.parametrize("library", CLIENTS)
-@pytest.mark.parametrize("way", WAYS)
+@pytest.mark.parametrize(("way", "library"), pairs(WAYS, list(CLIENTS)))
 def test_a_cassette_records_and_replays_with_every_kind_of_client(way, library, tmp_path):
     cassette = str(tmp_path / "cassette.yaml")
     with Sandbox() as sandbox:

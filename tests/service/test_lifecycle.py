@@ -22,6 +22,7 @@ from pathlib import Path
 import httpx
 import pytest
 from peers import png, settled
+from share import pairs
 
 import langchain_svc as svc
 from langchain_svc._http import connections
@@ -307,8 +308,11 @@ def test_the_interpreter_ends_quietly(box, ending):
     assert (done.returncode, done.stderr.decode()) == (0, "")
 
 
-@pytest.mark.parametrize("fault", [None, Fault(status=500), Fault(cut=True), Fault(reset="before")])
-@pytest.mark.parametrize("call", ["invoke", "stream", "astream"])  # LangChain's ainvoke makes one
+ENDS = [None, Fault(status=500), Fault(cut=True), Fault(reset="before")]
+
+
+# LangChain's ainvoke makes a cycle.
+@pytest.mark.parametrize(("call", "fault"), pairs(["invoke", "stream", "astream"], ENDS))
 def test_a_call_leaves_no_cycle_that_holds_its_model(box, call, fault):
     box.faults = [fault] if fault else []
     alive = weakref.WeakSet()

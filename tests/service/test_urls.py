@@ -9,6 +9,7 @@ from functools import partial
 import pytest
 from peers import RawServer, response
 from pydantic import ValidationError
+from share import pairs
 
 import langchain_svc as svc
 from langchain_svc._http.connections import proxy_for
@@ -362,7 +363,8 @@ def through(name, url, **words):
     return raised.value
 
 
-ASKED = pytest.mark.parametrize("name", ["ChatSvc", "SvcLLM", "SvcTranslate", "SvcMedicalStatus"])
+THROUGH = ["ChatSvc", "SvcLLM", "SvcTranslate", "SvcMedicalStatus"]
+ASKED = pytest.mark.parametrize("name", THROUGH)
 
 
 @ASKED
@@ -379,8 +381,10 @@ def test_loopback_is_never_asked_for_through_a_proxy(monkeypatch, name, upper):
         assert (len(server.requests), proxy.accepted) == (2, 0)
 
 
-@ASKED
-@pytest.mark.parametrize("variable", ["HTTP_PROXY", "http_proxy", "ALL_PROXY", "all_proxy", None])
+VARIABLES = ["HTTP_PROXY", "http_proxy", "ALL_PROXY", "all_proxy", None]
+
+
+@pytest.mark.parametrize(("name", "variable"), pairs(THROUGH, VARIABLES))
 def test_other_hosts_are_asked_for_through_the_proxy(monkeypatch, name, variable):
     with RawServer(lambda c: c.sendall(response(b"{}", status="418 Proxy"))) as proxy:
         url = proxy.url.replace("//", "//user:s3cret-word@")

@@ -7,10 +7,12 @@ import re
 
 import pytest
 from call_forms import FORMS, TOOLS, called, events, said
+from share import pairs, part
 
 from langchain_svc._calls import BadCall, Call, Doubt, Tool
 
 EVERY_FORM = pytest.mark.parametrize("name", FORMS)
+ROW = {name: row for row, name in enumerate(FORMS)}
 WHOLE = {"text": "Rome", "path": "/srv/ann.txt"}
 WORD = "oops"
 
@@ -36,7 +38,7 @@ def places(text):
 @EVERY_FORM
 def test_a_word_at_any_place_gives_the_same_call_or_a_question(name):
     text = FORMS[name].write("write_file", WHOLE)
-    for at in places(text):
+    for at in part(places(text), ROW[name]):
         damaged = f"{text[:at]} {WORD} {text[at:]}"
         for called_name, arguments in called(events(damaged)):
             if called_name not in {tool.name for tool in TOOLS}:
@@ -105,8 +107,7 @@ WORDS = {  # before a call, and behind it
 }
 
 
-@EVERY_FORM
-@pytest.mark.parametrize("language", WORDS)
+@pytest.mark.parametrize(("name", "language"), pairs(FORMS, list(WORDS)))
 def test_words_on_both_sides_of_a_call_are_a_doubt_in_any_language(name, language):
     before, behind = WORDS[language]
     text = f"{before}\n\n{FORMS[name].write('write_file', WHOLE)}\n\n{behind}"
@@ -118,8 +119,10 @@ def test_words_on_both_sides_of_a_call_are_a_doubt_in_any_language(name, languag
         assert said(answer) == text
 
 
-@pytest.mark.parametrize("name", [name for name, form in FORMS.items() if form.prose])
-@pytest.mark.parametrize("language", WORDS)
+ANNOUNCED = [name for name, form in FORMS.items() if form.prose]
+
+
+@pytest.mark.parametrize(("name", "language"), pairs(ANNOUNCED, list(WORDS)))
 def test_words_before_a_call_that_ends_the_answer_announce_it(name, language):
     text = f"{WORDS[language][0]}\n{FORMS[name].write('write_file', WHOLE)}"
     for step in (None, 3):
@@ -260,10 +263,8 @@ PIECES = (
 
 
 def test_every_cut_of_a_damaged_text_gives_the_same():
-    for number, pieces in enumerate(itertools.product(PIECES, repeat=3)):
-        if number % 7:
-            continue
-        text = "".join(pieces)
+    texts = ["".join(pieces) for pieces in itertools.product(PIECES, repeat=3)]
+    for text in part(texts[::7]):
         whole = events(text)
         for step in (1, 2):
             answer = events(text, step)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 from call_forms import FORMS, called, events, said
+from share import pairs
 
 from fuzz.cost import counted
 
@@ -21,8 +22,7 @@ def units():
     return [*sorted(begun), *others]
 
 
-@pytest.mark.parametrize("step", [64, 10_000])
-@pytest.mark.parametrize("unit", units())
+@pytest.mark.parametrize(("step", "unit"), pairs([64, 10_000], units()))
 def test_what_begins_like_calls_costs_what_its_length_does(unit, step):
     few, many = (counted(lambda n=n: events(unit * (n // len(unit)), step)) for n in (2_000, 8_000))
     assert many <= 120 * 8_000

@@ -8,6 +8,7 @@ import json
 
 import pytest
 from call_forms import FORMS, called, events, said
+from share import pairs, part
 
 from langchain_svc._calls import Doubt, Prose, Replays
 
@@ -37,8 +38,7 @@ def squeezed(text):
     return "".join(text.split())
 
 
-@EVERY_FORM
-@pytest.mark.parametrize("kind", range(len(KINDS)))
+@pytest.mark.parametrize(("name", "kind"), pairs(FORMS, range(len(KINDS))))
 def test_as_many_calls_are_read_as_were_written(name, kind):
     """With no markup in the prose, and so with no tag of a neighbour in an argument."""
     form, turn = FORMS[name], NUMBERS[name] + kind
@@ -57,7 +57,7 @@ def test_as_many_calls_are_read_as_were_written(name, kind):
         assert squeezed(content) == squeezed("".join(words[: len(calls)]))
 
 
-@pytest.mark.parametrize("name", [name for name, form in FORMS.items() if form.json])
+@pytest.mark.parametrize("name", part(name for name, form in FORMS.items() if form.json))
 def test_tags_in_an_argument_of_json_are_data(name):
     form = FORMS[name]
     inside = f'x {" y ".join(form.tags)} </tool_call> "}}}} ``` <tool_response> {{{{{{ ]]] z'
@@ -72,7 +72,7 @@ def test_nothing_that_is_cut_off_runs(name):
     """Of a text that max_tokens cut, a call counts only when it came to its own end."""
     whole = {"path": "/home/ann/old", "ratio": 12.75}
     text = FORMS[name].write("write_file", whole)
-    for end in range(1, len(text)):
+    for end in part(range(1, len(text)), NUMBERS[name]):
         assert read(text[:end], cut=True)[1] in ([], [("write_file", whole)])
         for _, arguments in read(text[:end])[1]:  # values may be missing, and are whole
             assert arguments.items() <= whole.items()
@@ -142,7 +142,7 @@ def test_nothing_that_is_quoted_or_thought_runs(name):
     written = FORMS[name].write("write_file", {"text": "Rome", "count": 3})
     amid = AMID_PROSE if FORMS[name].loose and "\n" not in written else ()
     texts = [*quotations(written), *(prose.replace("{}", written) for prose in amid)]
-    for number, text in enumerate(texts):
+    for number, text in part(enumerate(texts), NUMBERS[name]):
         for step in (None, STEPS[(number + NUMBERS[name]) % 4]):
             assert read(text, step)[1] == [], text
 
@@ -156,7 +156,7 @@ UNCHANGED = [
 @pytest.mark.parametrize("name", UNCHANGED)
 def test_what_is_quoted_in_a_line_stays_as_it_was_written(name):
     written = FORMS[name].write("write_file", {"text": "Rome", "count": 3})
-    for number, text in enumerate(in_a_line(written)):
+    for number, text in part(enumerate(in_a_line(written)), NUMBERS[name]):
         for step in (None, STEPS[(number + NUMBERS[name]) % 4]):
             answer = events(text, step)
             assert said(answer) == text.strip()
@@ -175,8 +175,7 @@ CHANGES = (
 )
 
 
-@EVERY_FORM
-@pytest.mark.parametrize("arguments", [*KINDS, {"path": "/mail"}])
+@pytest.mark.parametrize(("name", "arguments"), pairs(FORMS, [*KINDS, {"path": "/mail"}]))
 def test_a_call_that_was_read_is_found_whatever_its_form(name, arguments):
     form = FORMS[name]
     if not arguments and not form.bare:

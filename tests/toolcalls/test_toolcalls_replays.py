@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 from call_forms import FORMS
 from honest_calls import ASKED, HONEST, PERSON
+from share import part
 from text_formats import FORMATS, quoted_printable, spans
 
 from fuzz.cost import counted
@@ -26,7 +27,8 @@ def source(read, name, arguments):
 
 @pytest.mark.parametrize("name", FORMATS)
 def test_a_call_of_any_form_is_recognised_in_any_format(name):
-    for form in FORMS.keys() - UNREAD.get(name, ()):
+    read = [form for form in FORMS if form not in UNREAD.get(name, ())]
+    for form in part(read, list(FORMATS).index(name)):
         text = FORMATS[name](FORMS[form].write("write_file", ARGUMENTS[0]))
         assert source(text, "write_file", ARGUMENTS[0]), (form, text)
         assert source(text, "write_file", {"path": "/mail/new"}) is None
@@ -37,7 +39,7 @@ def test_a_call_of_any_form_is_recognised_in_any_format(name):
     "name", [name for name in FORMATS if not name.startswith("right to left, in")]
 )
 def test_values_with_markup_and_escapes_are_recognised_in_any_format(name):
-    for form in FORMS:
+    for form in part(FORMS, list(FORMATS).index(name)):
         text = FORMATS[name](FORMS[form].write("write_file", ARGUMENTS[1]))
         assert source(text, "write_file", ARGUMENTS[1]), (form, text)
 
