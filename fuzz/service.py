@@ -105,8 +105,8 @@ def _tool(kind: Any, word: str = "base_url") -> Callable[..., Any]:
     )
 
 
-def _llm(url: str, **common: Any) -> Any:
-    return svc.SvcLLM(base_url=url, **common)
+def _general_chat(url: str, **common: Any) -> Any:
+    return svc.ChatSvc(interface="general", base_url=url, **common)
 
 
 async def _alisted(model: Any) -> Any:
@@ -131,9 +131,9 @@ CLASSES: tuple[tuple[Callable[..., Any], tuple[_Ask, _Ask]], ...] = (
     (_chat(), _STREAM),
     (_chat(), _LIST),
     (_chat(streaming=True, privacy="phi"), _given("hi")),
-    (_llm, _given("hi")),
-    (_llm, _STREAM),
-    (_llm, _LIST),
+    (_general_chat, _given("hi")),
+    (_general_chat, _STREAM),
+    (_general_chat, _LIST),
     (_tool(svc.SvcTranslate), _given({"text": "hi", "target": "de"})),
     (_tool(svc.SvcAnalyzeImage), _given({"image": "https://x.example/a.png", "task": "ocr"})),
     (_tool(svc.SvcGenerateImage, "base_url_v1"), _given({"prompt": "a dot"})),

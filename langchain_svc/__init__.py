@@ -13,7 +13,6 @@ from ._version import __version__ as __version__
 if TYPE_CHECKING:  # for type checkers, which know no names made at run time
     from .chat import ChatSvc as ChatSvc
     from .chat import SvcCitations as SvcCitations
-    from .chat import SvcLLM as SvcLLM
     from .chat import register as register
     from .errors import SvcAPIError as SvcAPIError
     from .errors import SvcAuthenticationError as SvcAuthenticationError
@@ -68,7 +67,7 @@ _HOMES = {
         "BudgetUse Plan QuotaLimit QuotaSnapshot SvcBudget SvcBudgetMiddleware SvcQuota "
         "bulk_priority"
     ),
-    "chat": "ChatSvc SvcCitations SvcLLM register",
+    "chat": "ChatSvc SvcCitations register",
     "errors": (
         "SvcAPIError SvcAuthenticationError SvcBadRequestError SvcBudgetError "
         "SvcConnectionError SvcContextOverflowError SvcError SvcNotFoundError SvcOutputError "
@@ -94,6 +93,7 @@ if not TYPE_CHECKING:  # so that type checkers find a misspelt name
         _HOMES,
         elsewhere={
             "SvcChat": "the chat model is ChatSvc",
+            "SvcLLM": 'ChatSvc(interface="general") asks the same endpoint, and takes a text, too',
             "SvcEmbeddings": "the platform has no embeddings; use those of any other package",
         },
     )

@@ -18,7 +18,7 @@ from test_endpoints import ROWS as DOCUMENTED
 from vcr import VCR
 from vcr.errors import CannotOverwriteExistingCassetteException
 
-from langchain_svc import ChatSvc, PatientContext, SvcAPIError, SvcCancerRisk, SvcLLM
+from langchain_svc import ChatSvc, PatientContext, SvcAPIError, SvcCancerRisk
 from langchain_svc.sandbox import Fault, Sandbox
 
 ROOT = Path(__file__).parents[1]
@@ -270,7 +270,7 @@ class Case:
 
     ask: object
     settings: dict = field(default_factory=dict)
-    kind: type = ChatSvc
+    interface: str = "v1"
 
 
 def streamed(model):
@@ -301,15 +301,15 @@ CASES = {
     "401": Case(wrong_key),
     "429": Case(one_too_many, {"plan": "free"}),
     "429-then-answer": Case(lambda model: model.invoke("Good morning"), {"faults": [BUSY]}),
-    "general chat": Case(lambda model: model.generate(["Good morning"]).flatten(), kind=SvcLLM),
-    "general stream": Case(lambda model: ["".join(model.stream("Say it"))], kind=SvcLLM),
-    "general list_models": Case(lambda model: model.list_models(), kind=SvcLLM),
+    "general chat": Case(lambda model: model.invoke("Good morning"), interface="general"),
+    "general stream": Case(streamed, interface="general"),
+    "general list_models": Case(lambda model: model.list_models(), interface="general"),
 }
 
 
 async def outcome(case, where):
     """What came of it, in a form that can be compared."""
-    async with case.kind(**where) as model:
+    async with ChatSvc(interface=case.interface, **where) as model:
         try:
             came = case.ask(model)
             came = await came if hasattr(came, "__await__") else came
@@ -317,7 +317,7 @@ async def outcome(case, where):
             return type(error), str(error), vars(error)
     if isinstance(came, BaseMessage):
         return came.model_dump(exclude={"id"})
-    return [each if isinstance(each, (str, dict)) else vars(each) for each in came]
+    return [vars(listed) for listed in came]
 
 
 @pytest.fixture(scope="module")
@@ -325,7 +325,7 @@ def live():
     outcomes = {}
     for name, case in CASES.items():
         with Sandbox(clock=lambda: 1_760_000_000.0, **case.settings) as s:
-            where = s.v1 if case.kind is ChatSvc else s.general
+            where = s.v1 if case.interface == "v1" else s.general
             outcomes[name] = asyncio.run(outcome(case, where))
     return outcomes
 
@@ -346,8 +346,9 @@ def comparable(vcr, real_service):
     ids=CASES,
 )
 async def test_played_is_as_live(name, recorded_service, live, comparable):
-    where = recorded_service if CASES[name].kind is ChatSvc else {}  # the environment has it
-    played = await outcome(CASES[name], where)
+    case = CASES[name]
+    where = recorded_service if case.interface == "v1" else {}  # the environment has it
+    played = await outcome(case, where)
     assert type(played) is type(live[name])
     if comparable:
         assert played == live[name], "record again if the sandbox has new answers (see conftest.py)"

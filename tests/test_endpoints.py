@@ -173,21 +173,6 @@ ROWS = {
     "v1 models": Row("GET /v1/models", svc.ChatSvc, LIST, {"minimal": ({}, None, None)}, {"data": [{"id": "svc-pro"}]}),
     # general API. Section 1: "Requests that carry a body send Content-Type: application/json".
     "general chat": Row(
-        "POST /api/chat", svc.SvcLLM, INVOKE, answer=CHAT_ANSWER, fields="message model temperature",
-        cases={
-            "minimal": ({}, "Hello", {"message": "Hello"}),
-            "full": (COOL, "Hello", {"message": "Hello", **COOL}),
-            "not given": ({"model": None, "temperature": None, "streaming": False}, "Hello", {"message": "Hello"}),
-        },
-    ),
-    "general chat, streaming": Row(
-        "POST /api/chat", svc.SvcLLM, STREAM, answer=EVENTS, fields="message model temperature stream",
-        cases={
-            "minimal": ({}, "Hello", {"message": "Hello", "stream": True}),
-            "full": (COOL, "Hello", {"message": "Hello", **COOL, "stream": True}),
-        },
-    ),
-    "general chat of a chat model": Row(
         "POST /api/chat", general_chat, INVOKE, answer=CHAT_ANSWER, fields="message model temperature",
         cases={
             "minimal": ({}, "Hello", {"message": "Hello"}),
@@ -195,16 +180,14 @@ ROWS = {
             "not given": ({"model": None, "temperature": None, "max_tokens": None}, "Hello", {"message": "Hello"}),
         },
     ),
-    "general chat of a chat model, streaming": Row(
+    "general chat, streaming": Row(
         "POST /api/chat", general_chat, STREAM, answer=EVENTS, fields="message model temperature stream",
         cases={
             "minimal": ({}, "Hello", {"message": "Hello", "stream": True}),
             "full": (COOL, TALK, {"message": ONE_TEXT, **COOL, "stream": True}),
         },
     ),
-    "general models of a chat model": Row("GET /api/models", general_chat, LIST, {"minimal": ({}, None, None)},
-        {"models": [{"id": "svc-pro"}]}, headers=BEARER),
-    "general models": Row("GET /api/models", svc.SvcLLM, LIST, {"minimal": ({}, None, None)},
+    "general models": Row("GET /api/models", general_chat, LIST, {"minimal": ({}, None, None)},
         {"models": [{"id": "svc-pro"}]}, headers=BEARER),
     "vision": Row(
         "POST /api/vision", svc.SvcAnalyzeImage, USE, answer={"description": "a cat"}, fields="image task",

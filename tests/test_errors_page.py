@@ -97,7 +97,9 @@ PRODUCERS = {
     "403": faulty(Fault(status=403), ask()),
     "no v1": lambda s: ask(base_url_v1=s.url)(s),
     "an endpoint": lambda s: ask(base_url_v1=f"{s.url}/v1/chat/completions")(s),
-    "api twice": lambda s: svc.SvcLLM(api_key=s.v1["api_key"], base_url=f"{s.url}/api").invoke("x"),
+    "api twice": lambda s: svc.ChatSvc(
+        interface="general", api_key=s.v1["api_key"], base_url=f"{s.url}/api"
+    ).invoke("x"),
     "no such model": ask(model="gpt-4o"),
     "307": faulty(Fault(status=307, headers={"Location": "https://example.com"}), ask()),
     "unreached": ask(base_url_v1="http://127.0.0.1:9/v1"),

@@ -62,7 +62,12 @@ def test_an_unknown_name_is_an_attribute_error():
 
 @pytest.mark.parametrize(
     ("name", "said"),
-    [("SvcChat", "ChatSvc"), ("SvcEmbeddings", "no embeddings"), ("SvcBuget", "'SvcBudget'")],
+    [
+        ("SvcChat", "ChatSvc"),
+        ("SvcLLM", r'ChatSvc\(interface="general"\)'),
+        ("SvcEmbeddings", "no embeddings"),
+        ("SvcBuget", "'SvcBudget'"),
+    ],
 )
 def test_a_name_that_others_have_or_that_is_misspelt_is_told_the_right_one(name, said):
     with pytest.raises(ImportError, match=said):
@@ -77,12 +82,12 @@ def loaded_by(code):
 
 def test_importing_and_constructing_loads_no_http_library():
     core = loaded_by(
-        "import langchain_core.language_models.chat_models, langchain_core.language_models.llms, "
-        "langchain_core.outputs, langchain_core.tools"
+        "import langchain_core.language_models.chat_models, langchain_core.outputs, "
+        "langchain_core.tools"
     )
     ours = (
         loaded_by(
-            "from langchain_svc import ChatSvc, SvcLLM, SvcToolkit; ChatSvc(), SvcLLM(), SvcToolkit().get_tools()"
+            "from langchain_svc import ChatSvc, SvcToolkit; ChatSvc(), SvcToolkit().get_tools()"
         )
         - core
     )

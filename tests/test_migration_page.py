@@ -120,6 +120,14 @@ def durations(sandbox):
     assert not re.search("duration|second|first", str(usage.to_dict()))
 
 
+def a_text_model(sandbox):
+    with pytest.raises(ImportError, match=r'ChatSvc\(interface="general"\)'):
+        svc.SvcLLM  # noqa: B018
+    with svc.ChatSvc(interface="general", **sandbox.general) as model:
+        assert "This is the sandbox" in model.invoke("Hello").text
+    assert sandbox.requests[-1].json == {"message": "Hello"}
+
+
 def a_conversation(_):
     assert cli.main(["chat"]) == 2
     with pytest.raises(SystemExit, match="0"):
@@ -164,6 +172,7 @@ PROOFS = {
     "images at IP": an_image_nearby,
     "durations": durations,
     "a conversation": a_conversation,
+    "a text model": a_text_model,
     "the prompt": a_prompt,
     "a FHIR server": a_server,
     "parts of a record": a_part_left_out,

@@ -32,7 +32,6 @@ from peers import listed
 
 from langchain_svc import (
     ChatSvc,
-    SvcLLM,
     SvcNotFoundError,
     SvcOpenTelemetryCallbackHandler,
     SvcTranslate,
@@ -167,22 +166,12 @@ async def test_streams_and_metrics_of_every_way(chat, otel):
     assert (count, 0 < first < seconds) == (3, True)
 
 
-def test_a_text_model(sandbox, otel):
-    with SvcLLM(**sandbox.general, model="svc-pro") as llm:
-        llm.invoke("Hello", otel.config)
-    (span,) = otel.spans
-    assert span.name == "text_completion svc-pro"
-    assert span.attributes[gen_ai.GEN_AI_RESPONSE_MODEL] == "svc-pro"
-    assert span.attributes["langchain_svc.total_tokens"] > 0
-    assert gen_ai_metrics.GEN_AI_CLIENT_TOKEN_USAGE not in otel.metrics()  # it has no split
-
-
 @pytest.mark.parametrize("way", ["invoke", "stream"])
 @pytest.mark.parametrize("name", ["model", "model_name"])
-@pytest.mark.parametrize("kind", [ChatSvc, SvcLLM])
-def test_a_span_names_the_model_of_the_call(sandbox, otel, kind, name, way):
-    settings = sandbox.v1 if kind is ChatSvc else sandbox.general
-    with kind(**settings, model="svc-turbo") as model:
+@pytest.mark.parametrize("interface", ["v1", "general"])
+def test_a_span_names_the_model_of_the_call(sandbox, otel, interface, name, way):
+    settings = getattr(sandbox, interface)
+    with ChatSvc(interface=interface, **settings, model="svc-turbo") as model:
         answer = getattr(model, way)("Hello", otel.config, **{name: "svc-pro"})
         if way == "stream":
             assert list(answer)
@@ -389,14 +378,17 @@ def test_no_span_stays_current(chat, otel):
 
 
 def run_everything(otel, **words):
-    """An agent, a stream, a text model and failures, all of which know the marks."""
+    """An agent, a stream, both interfaces and failures, all of which know the marks."""
     with Sandbox(answers=[ToolCall("svc_translate", HELLO), *[ANSWER] * 3]) as s:
         agent_on(s, **words).invoke(QUESTION, otel.config)
-        with ChatSvc(**s.v1, **words) as model, SvcLLM(**s.general, **words) as llm:
+        with (
+            ChatSvc(**s.v1, **words) as model,
+            ChatSvc(interface="general", **s.general, **words) as general,
+        ):
             list(model.stream(ASKED, otel.config))
-            llm.invoke(ASKED, otel.config)
+            general.invoke(ASKED, otel.config)
             s.faults = [Fault(status=400, body={"error": {"message": ASKED}})]
-            for each in (model, llm):
+            for each in (model, general):
                 with pytest.raises(Exception, match="400"):
                     each.invoke(ASKED, otel.config)
     assert len(otel.spans) == 8

@@ -8,7 +8,7 @@ import pytest
 from langchain.agents import create_agent
 from rich.console import Console
 
-from langchain_svc import ChatSvc, SvcLLM, SvcTranslate, SvcUsageCallbackHandler
+from langchain_svc import ChatSvc, SvcTranslate, SvcUsageCallbackHandler
 from langchain_svc.observe.usage import ModelUsage, UsageTable
 from langchain_svc.sandbox import Fault, Sandbox, ToolCall
 
@@ -95,13 +95,14 @@ def test_an_agent_counts_its_model_and_its_tools(privacy):
 
 
 def test_a_model_on_two_interfaces_is_counted_once(sandbox, chat):
-    with SvcUsageCallbackHandler() as usage, SvcLLM(**sandbox.general, model="svc-turbo") as llm:
+    general = ChatSvc(interface="general", **sandbox.general, model="svc-turbo")
+    with SvcUsageCallbackHandler() as usage, general:
         chat.batch(["one", "two"])
-        llm.invoke("three")
+        general.invoke("three")
     found = usage.to_dict()["svc-turbo"]
     assert found["calls"] == 3
     assert found["input_tokens"] > 0
-    assert found["unsplit_tokens"] > 0
+    assert found["estimated_input_tokens"] > 0  # of the general interface, which tells their sum
     assert json.loads(json.dumps(found)) == found
 
 
@@ -124,18 +125,12 @@ def test_cost_by_the_prices_of_the_listing(sandbox, chat):
 
 
 def test_calls_without_a_price_are_said(sandbox, chat):
-    with SvcLLM(**sandbox.general, model="svc-pro") as llm:
-        with SvcUsageCallbackHandler(prices={"svc-pro": PRICE}) as usage:
-            chat.invoke("Hello")  # a model without a price
-            llm.invoke("Hello")  # a price, but tokens of which only the sum is known
-        flat = PRICE | {"output": 5.0}
-        with SvcUsageCallbackHandler(prices={"svc-pro": flat}) as known:
-            llm.invoke("Hello")
+    with SvcUsageCallbackHandler(prices={"svc-pro": PRICE}) as usage:
+        chat.invoke("Hello")  # a model without a price
+        chat.invoke("Hello", model="svc-pro")
     unpriced = {name: counts.unpriced_calls for name, counts in usage.models.items()}
-    assert unpriced == {"svc-turbo": 1, "svc-pro": 1}
+    assert unpriced == {"svc-turbo": 1, "svc-pro": 0}
     assert "without a known price" in str(usage.table())
-    counts = known.models["svc-pro"]
-    assert counts.cost == {"USD": pytest.approx(counts.unsplit_tokens * 5 / 1_000_000)}
     with SvcUsageCallbackHandler() as none:
         chat.invoke("Hello")
     assert none.models["svc-turbo"].unpriced_calls == 0  # nobody asked for a cost

@@ -22,7 +22,6 @@ from langchain_svc import (
     ImageStore,
     PatientContext,
     SvcError,
-    SvcLLM,
     SvcMedicalConsult,
     SvcMedicalToolkit,
     SvcRateLimitError,
@@ -80,7 +79,6 @@ SvcMedicalConsult(patient="per_run", deliver=print)
 
 # Names of other integrations are known, and slips are seen.
 ChatSvc(model_name="m", request_timeout=5, stop_sequences=["x"], max_completion_tokens=9)
-SvcLLM(model_name="m", request_timeout=5, stop_sequences=["x"])
 ChatSvc(tempurature=0)  # type: ignore[call-arg]
 ChatSvc(image_inputs="describee")  # type: ignore[arg-type]
 ChatSvc(interface="general", base_url="https://svc.example", model=None)

@@ -159,16 +159,16 @@ async def off_loop(until: float, work: Callable[..., T], *args: Any) -> T:
 
 
 async def bounded_gather(
-    calls: Iterable[Coroutine[Any, Any, T]], *, at_once: int | None = None
+    calls: Iterable[Coroutine[Any, Any, T]], *, at_once: int
 ) -> list[T]:
     """The results of all calls, in order; the first failure ends the calls that still run.
 
     Args:
         calls: The coroutines to run.
-        at_once: How many may run at the same time; all where it is None.
+        at_once: How many may run at the same time.
     """
     calls = list(calls)
-    gate = asyncio.Semaphore(at_once or len(calls) or 1)
+    gate = asyncio.Semaphore(at_once)
     tasks = [asyncio.ensure_future(_await_through(gate, call)) for call in calls]
     try:
         return await asyncio.gather(*tasks)

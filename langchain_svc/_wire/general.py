@@ -8,7 +8,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from itertools import chain
-from types import MappingProxyType
 
 from .chunks import read_object, word
 from .v1 import UnreadableError, drop_none, dump_json, load_body
@@ -16,8 +15,7 @@ from .v1 import UnreadableError, drop_none, dump_json, load_body
 CHAT_PATH = "/api/chat"
 MODELS_PATH = "/api/models"
 TRANSLATE_PATH = "/api/translate"
-# general API, section 2: the bounds of a chat request.
-LOWEST_TEMPERATURE = 0.0
+# general API, section 2: the fields of a chat request, and a bound of one.
 HIGHEST_TEMPERATURE = 1.0
 CHAT_FIELDS = frozenset({"message", "model", "temperature", "stream"})
 
@@ -28,7 +26,7 @@ def chat_body(
     model: str | None,
     temperature: float | None,
     stream: bool,
-    extra: Mapping[str, object] = MappingProxyType({}),
+    extra: Mapping[str, object],
 ) -> bytes:
     """The bytes of a chat request; what is None is left out, and `extra` is further fields."""
     body = {

@@ -83,7 +83,6 @@ class AnswerWatch(RunHandler[None]):
     def _start_model_run(
         self,
         run_id: UUID,
-        operation: str,
         prompt: list[BaseMessage],
         details: dict[str, Any],
     ) -> None: ...
@@ -160,7 +159,7 @@ class RowResult:
             self.cost = sum(amount for _, amount in costs)
             self.currency = costs[0][0]
         self.tokens = sum(model.total_tokens for model in models) or None
-        if self.tokens and not any(model.unsplit_tokens for model in models):
+        if self.tokens:
             self.tokens_in = sum(
                 model.input_tokens + model.estimated_input_tokens for model in models
             )

@@ -1,4 +1,4 @@
-"""The chat model and the text model, and one turn of a chat: what is asked, and what is read."""
+"""The chat model, and one turn of a chat: what is asked, and what is read."""
 
 from __future__ import annotations
 
@@ -9,7 +9,6 @@ from .._base.lazy import lazy
 if TYPE_CHECKING:
     from .agents import SvcCitations as SvcCitations
     from .chat_models import ChatSvc as ChatSvc
-    from .llms import SvcLLM as SvcLLM
     from .profiles import ListedModel as ListedModel
     from .registration import register as register
 else:
@@ -18,7 +17,6 @@ else:
         {
             "agents": "SvcCitations",
             "chat_models": "ChatSvc",
-            "llms": "SvcLLM",
             "profiles": "ListedModel",
             "registration": "register",
         },

@@ -13,6 +13,7 @@ from collections.abc import (
 )
 from functools import partial
 from inspect import signature
+from operator import attrgetter
 from typing import TYPE_CHECKING, Any, Literal, Self, TypeVar, overload
 
 from langchain_core.callbacks import (
@@ -45,7 +46,7 @@ from ..config import GENERAL, V1, Interface
 from ..images import ImageStore
 from .interfaces import CHAT_INTERFACES, ChatInterface, InterfaceName
 from .messages import SystemRole, WireMessages, conversation_nonce, prompt_size
-from .model import TextModel, alias_of
+from .model import ServiceModel
 from .options import (
     CallOptions,
     DocumentLike,
@@ -68,16 +69,23 @@ from .profiles import (
 )
 from .registration import make_loadable
 from .token_usage import summed_outputs
-from .turn import ChatTurn
-
-__all__ = ["ChatSvc", "ListedModel"]
+from .turn import Turn
 
 _Method = Literal["json_schema", "function_calling", "json_mode"]
 _Object = TypeVar("_Object")
 
 
+def _alias_of(name: str) -> property:
+    """A property that reads and sets the field of another name."""
+
+    def set_field(model: object, value: object) -> None:
+        setattr(model, name, value)
+
+    return property(attrgetter(name), set_field, doc=f"The same as `{name}`.")
+
+
 @keeps_runs
-class ChatSvc(TextModel, BaseChatModel):
+class ChatSvc(ServiceModel, BaseChatModel):
     """A chat model on the service's v1 interface, or with `interface="general"` on the general one.
 
     Every way of calling a LangChain chat model works: `invoke`, `stream`, `batch`, their async
@@ -190,9 +198,14 @@ class ChatSvc(TextModel, BaseChatModel):
 
     if TYPE_CHECKING:  # what other integrations call them, which the constructor takes
         model_name: str = DEFAULT_MODEL
+        request_timeout: float | None = None
+        stop_sequences: list[str] | str | None = None
         max_completion_tokens: int | None = None
     else:
-        max_completion_tokens = alias_of("max_tokens")
+        model_name = _alias_of("model")
+        request_timeout = _alias_of("timeout")
+        stop_sequences = _alias_of("stop")
+        max_completion_tokens = _alias_of("max_tokens")
 
     overrides = frozenset(
         {
@@ -549,10 +562,7 @@ class ChatSvc(TextModel, BaseChatModel):
         run_manager: CallbackManagerForLLMRun | None = None,
         **kwargs: Any,
     ) -> ChatResult:
-        result: ChatResult = self._answer(
-            self._begin(messages, stop, kwargs, stream=False)
-        )
-        return result
+        return self._answer(self._begin(messages, stop, kwargs, stream=False))
 
     async def _agenerate(
         self,
@@ -562,8 +572,7 @@ class ChatSvc(TextModel, BaseChatModel):
         **kwargs: Any,
     ) -> ChatResult:
         turn = await self._abegin(messages, stop, kwargs, stream=False)
-        result: ChatResult = await self._aanswer(turn)
-        return result
+        return await self._aanswer(turn)
 
     def _stream(
         self,
@@ -590,7 +599,7 @@ class ChatSvc(TextModel, BaseChatModel):
         settings: Mapping[str, Any],
         *,
         stream: bool,
-    ) -> ChatTurn:
+    ) -> Turn:
         """Prepares one turn: everything that can go wrong before sending goes wrong here."""
         options = call_options(self, stop, settings)
         if self.image_inputs == "describe":
@@ -606,7 +615,7 @@ class ChatSvc(TextModel, BaseChatModel):
         settings: Mapping[str, Any],
         *,
         stream: bool,
-    ) -> ChatTurn:
+    ) -> Turn:
         """The same, off the event loop where the conversation is long."""
         options = call_options(self, stop, settings)
         if self.image_inputs == "describe":
@@ -622,7 +631,7 @@ class ChatSvc(TextModel, BaseChatModel):
 
     def _turn(
         self, messages: Sequence[BaseMessage], options: CallOptions, *, stream: bool
-    ) -> ChatTurn:
+    ) -> Turn:
         model = options.model
         chat = CHAT_INTERFACES[self.interface]
         new_parser: Callable[[], AnswerParser[list[Event]]] = CompletionParser

@@ -1,14 +1,14 @@
-"""What the chat model and the text model share: their settings, and how a turn is run."""
+"""What `ChatSvc` stands on: tokens are counted, models are listed, and a turn is run."""
 
 from __future__ import annotations
 
 from collections.abc import AsyncGenerator, Awaitable, Callable, Generator
 from contextlib import aclosing, closing
 from functools import partial
-from operator import attrgetter
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Self
 
 from langchain_core.language_models import LangSmithParams
+from langchain_core.outputs import ChatGenerationChunk, ChatResult
 from pydantic import model_validator
 
 from .._base.threads import off_loop
@@ -27,33 +27,17 @@ from .interfaces import ChatInterface
 from .options import Stop
 from .profiles import ListedModel, listed_models
 from .registration import PROVIDER
-from .turn import ChunkT, ResultT, Turn
+from .turn import Turn
 
 
-def alias_of(name: str) -> property:
-    """A property that reads and sets the field of another name."""
-
-    def set_field(model: object, value: object) -> None:
-        setattr(model, name, value)
-
-    return property(attrgetter(name), set_field, doc=f"The same as `{name}`.")
-
-
-class TextModel(ServiceSettings):
-    """A mixin that stands before LangChain's model classes."""
+class ServiceModel(ServiceSettings):
+    """A mixin that stands before LangChain's `BaseChatModel`."""
 
     if TYPE_CHECKING:
-        # What other integrations call them, which the constructor takes.
-        request_timeout: float | None = None
-        stop_sequences: list[str] | str | None = None
         # Fields and methods of LangChain's, which Pydantic must not see a second time.
         custom_get_token_ids: Callable[[str], list[int]] | None = None
 
         def _add_version(self, pkg: str, version: str) -> None: ...
-    else:
-        model_name = alias_of("model")
-        request_timeout = alias_of("timeout")
-        stop_sequences = alias_of("stop")
 
     overrides: ClassVar[frozenset[str]]
     """The settings that one call may have of its own."""
@@ -179,13 +163,13 @@ class TextModel(ServiceSettings):
 
     # -- running a turn -------------------------------------------------------------------------
 
-    def _answer(self, turn: Turn[ResultT, ChunkT]) -> ResultT:
+    def _answer(self, turn: Turn) -> ChatResult:
         while turn.exchange is not None:
             (events,) = self._pieces(turn.exchange)
             turn.read_answer(events)
         return turn.result()
 
-    async def _aanswer(self, turn: Turn[ResultT, ChunkT]) -> ResultT:
+    async def _aanswer(self, turn: Turn) -> ChatResult:
         while turn.exchange is not None:
             exchange = turn.exchange
             (events,) = [events async for events in self._apieces(exchange)]
@@ -196,8 +180,8 @@ class TextModel(ServiceSettings):
         return turn.result()
 
     def _chunks(
-        self, begin: Callable[[], Turn[ResultT, ChunkT]]
-    ) -> Generator[ChunkT, None, None]:
+        self, begin: Callable[[], Turn]
+    ) -> Generator[ChatGenerationChunk, None, None]:
         turn = begin()
         while turn.exchange is not None:
             with closing(self._pieces(turn.exchange)) as reads:
@@ -208,8 +192,8 @@ class TextModel(ServiceSettings):
             yield from turn.end_stream()
 
     async def _achunks(
-        self, begin: Callable[[], Awaitable[Turn[ResultT, ChunkT]]]
-    ) -> AsyncGenerator[ChunkT, None]:
+        self, begin: Callable[[], Awaitable[Turn]]
+    ) -> AsyncGenerator[ChatGenerationChunk, None]:
         turn = await begin()
         while turn.exchange is not None:
             exchange = turn.exchange

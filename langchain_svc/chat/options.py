@@ -13,7 +13,6 @@ from typing import (
     ClassVar,
     Literal,
     Protocol,
-    TypeVar,
 )
 
 from langchain_core.documents import Document
@@ -122,11 +121,11 @@ _PASSED = _ANSWER_OPTIONS | {"stream", "strict"}
 _CHAT_OPTIONS = _PASSED | {"extra_headers"}
 
 
-class OverridableModel(Protocol):
-    """A model of which one call may have other settings."""
+class ChatModel(Protocol):
+    """What a turn reads of its `ChatSvc`."""
 
     overrides: ClassVar[frozenset[str]]
-    """The names of these settings."""
+    """The names of the settings of which one call may have others."""
 
     @classmethod
     def _setting_type(cls, name: str) -> Any: ...
@@ -134,13 +133,6 @@ class OverridableModel(Protocol):
     def model_copy(
         self, *, update: Mapping[str, Any] | None = None, deep: bool = False
     ) -> Self: ...
-
-
-ModelT = TypeVar("ModelT", bound=OverridableModel)
-
-
-class ChatModel(OverridableModel, Protocol):
-    """What a turn reads of its `ChatSvc`."""
 
     @property
     def model(self) -> str | None: ...
@@ -202,9 +194,10 @@ def call_options(
     """The options of one call of a chat model.
 
     Raises:
-        SvcRequestError: As `call_settings`; or a tool or a schema cannot be read.
+        SvcRequestError: A name is unknown or a value out of its bounds; or a tool or a schema
+            cannot be read.
     """
-    model, others = call_settings(model, stop, settings, _CHAT_OPTIONS)
+    model, others = _call_settings(model, stop, settings)
     offer = None
     response_format = None
     if others.keys() & _ANSWER_OPTIONS:
@@ -221,12 +214,9 @@ def call_options(
     )
 
 
-def call_settings(
-    model: ModelT,
-    stop: list[str] | None,
-    settings: Mapping[str, Any],
-    more: frozenset[str] = frozenset(),
-) -> tuple[ModelT, dict[str, Any]]:
+def _call_settings(
+    model: ChatModel, stop: list[str] | None, settings: Mapping[str, Any]
+) -> tuple[ChatModel, dict[str, Any]]:
     """The model with what a call sets differently, and what else the call has, both checked.
 
     Raises:
@@ -237,7 +227,7 @@ def call_settings(
     if not settings:
         return model, {}
     kind = type(model)
-    valid_names = kind.overrides | more
+    valid_names = kind.overrides | _CHAT_OPTIONS
     if not settings.keys() <= valid_names:
         settings = _resolve_names(settings, valid_names, f"A call of {kind.__name__}")
     others = {}
@@ -252,7 +242,7 @@ def call_settings(
         else:
             others[name] = checked
     if "extra_body" in own:
-        own["extra_body"] = getattr(model, "extra_body", {}) | own["extra_body"]
+        own["extra_body"] = model.extra_body | own["extra_body"]
     if own:
         model = model.model_copy(update=own)
     return model, others
@@ -273,13 +263,13 @@ def _resolve_names(
 
 
 @cache
-def _check_of(kind: type[OverridableModel], name: str) -> TypeAdapter[Any]:
+def _check_of(kind: type[ChatModel], name: str) -> TypeAdapter[Any]:
     if name == "extra_headers":
         return TypeAdapter(_Headers)
     return TypeAdapter(kind._setting_type(name))  # noqa: SLF001  # our own class
 
 
-def _checked(kind: type[OverridableModel], name: str, value: object) -> Any:
+def _checked(kind: type[ChatModel], name: str, value: object) -> Any:
     try:
         return _check_of(kind, name).validate_python(value)
     except ValidationError as error:
@@ -291,7 +281,7 @@ def _checked(kind: type[OverridableModel], name: str, value: object) -> Any:
 
 
 def traced_options(
-    kind: type[OverridableModel], settings: Mapping[str, Any]
+    kind: type[ChatModel], settings: Mapping[str, Any]
 ) -> dict[str, Any]:
     """The parameters of a call that callbacks may see, which run before they are checked.
 

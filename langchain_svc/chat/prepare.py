@@ -25,7 +25,7 @@ from .messages import (
 )
 from .options import CallOptions, ChatModel
 from .readers import AnswerReader, TextReader
-from .turn import ChatTurn, NewExchange
+from .turn import NewExchange, Turn
 
 
 def new_turn(
@@ -34,7 +34,7 @@ def new_turn(
     options: CallOptions,
     *,
     stream: bool,
-) -> ChatTurn:
+) -> Turn:
     """A turn whose first exchange is ready to run.
 
     Raises:
@@ -61,7 +61,7 @@ def new_turn(
         reader: AnswerReader = _reader_of(messages, options, stream=stream)
     else:
         reader = TextReader(split=model.reasoning == "split")
-    return ChatTurn(
+    return Turn(
         new_exchange,
         turns,
         model=model.model,

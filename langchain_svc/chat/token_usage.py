@@ -12,7 +12,7 @@ from langchain_core.messages.ai import (
     UsageMetadata,
 )
 
-COUNTS = {
+_COUNTS = {
     "input_tokens": "prompt_tokens",
     "output_tokens": "completion_tokens",
     "total_tokens": "total_tokens",
@@ -24,7 +24,7 @@ def token_usage(usage: Mapping[str, Any]) -> dict[str, int]:
     """LangChain's counts by the service's names."""
     return {
         service_name: usage[name]
-        for name, service_name in COUNTS.items()
+        for name, service_name in _COUNTS.items()
         if name in usage
     }
 

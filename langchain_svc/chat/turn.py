@@ -10,7 +10,7 @@ from __future__ import annotations
 import logging
 import time
 from collections.abc import Callable, Iterable, Sequence
-from typing import TYPE_CHECKING, Any, Generic, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from langchain_core.messages import (
     AIMessage,
@@ -52,8 +52,6 @@ if TYPE_CHECKING:
 CALL_ERRORS = "invalid_tool_call_errors"
 """In `additional_kwargs`: why calls are invalid, by their ids."""
 logger = logging.getLogger("langchain_svc")
-ResultT = TypeVar("ResultT")
-ChunkT = TypeVar("ChunkT")
 NewExchange: TypeAlias = Callable[[WireMessages, Sequence[str]], Exchange[list[Event]]]
 _CLOSERS = ">`"
 _GO_ON = (
@@ -61,8 +59,8 @@ _GO_ON = (
 )
 
 
-class Turn(Generic[ResultT, ChunkT]):
-    """One question and its answer, as a chat model's result and chunks or as another's.
+class Turn:
+    """One question and its answer, as a chat model's result or chunks.
 
     A whole answer: `read_answer`, then `result`. A stream: `read_events` for what each network read
     brought, then `end_stream`.
@@ -155,19 +153,6 @@ class Turn(Generic[ResultT, ChunkT]):
             return True
         return self._cutter.hit or self._reader.ended
 
-    # -- what each kind of model makes of an answer ---------------------------------------------
-
-    def result(self) -> ResultT:
-        """The answer that was read, as LangChain's result."""
-        raise NotImplementedError
-
-    def _chunks(self, parts: list[ContentPart]) -> list[ChunkT]:
-        """Parts of a stream as LangChain's chunks."""
-        raise NotImplementedError
-
-    def _last_chunk(self) -> ChunkT:
-        raise NotImplementedError
-
     # -- whole answers --------------------------------------------------------------------------
 
     def read_answer(self, events: Iterable[Event]) -> None:
@@ -202,10 +187,10 @@ class Turn(Generic[ResultT, ChunkT]):
         """Whether the end of the stream is read in a moment."""
         return sum(map(len, self._answer_texts)) <= self.long
 
-    def read_events(self, events: list[Event]) -> list[ChunkT]:
+    def read_events(self, events: list[Event]) -> list[ChatGenerationChunk]:
         """What a network read brought, as LangChain's chunks; none while it is held back."""
         self._is_streaming = True
-        chunks: list[ChunkT] = []
+        chunks: list[ChatGenerationChunk] = []
         for event in events:
             if not isinstance(event, Text):
                 self._about.note(event)
@@ -218,10 +203,10 @@ class Turn(Generic[ResultT, ChunkT]):
                 self._unshown += len(event.text)
         return chunks
 
-    def end_stream(self) -> list[ChunkT]:
+    def end_stream(self) -> list[ChatGenerationChunk]:
         """The last chunks; afterwards `exchange` is None, or the next one to run."""
         self._is_streaming = True
-        chunks: list[ChunkT] = []
+        chunks: list[ChatGenerationChunk] = []
         parts = self._end_answer()
         if parts:
             chunks += self._chunks(parts)
@@ -398,6 +383,7 @@ class Turn(Generic[ResultT, ChunkT]):
         optional = {
             "id": self._about.metadata.id,
             "created": self._about.metadata.created,
+            "timestamp": self._about.metadata.timestamp,
             "request_id": request_id,
             "rate_limit": read_rate_limit(headers, time.time(), request.secrets),
             "retries": self._retries,
@@ -424,11 +410,10 @@ class Turn(Generic[ResultT, ChunkT]):
             return "stop"
         return reason
 
-
-class ChatTurn(Turn[ChatResult, ChatGenerationChunk]):
-    """One question to a chat model and its answer."""
+    # -- LangChain's result and chunks -----------------------------------------------------------
 
     def result(self) -> ChatResult:
+        """The answer that was read."""
         metadata = self._names() | self._response_metadata()
         message = AIMessage(
             content="".join(part.content for part in self._parts),

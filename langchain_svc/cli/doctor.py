@@ -203,8 +203,8 @@ def _check(interface: Interface, *, chat: bool) -> Iterator[_Finding]:
             _, duration = _timed(lambda: list(tool._pieces(tool._use({}).exchange)))  # noqa: SLF001  # our own class
         yield _Finding("medical", "ok", f"GET status answered in {duration}")
     elif interface is GENERAL:
-        with svc.SvcLLM(**_TIMEOUTS) as llm:
-            models, duration = _timed(llm.list_models)
+        with svc.ChatSvc(interface="general", **_TIMEOUTS) as model:
+            models, duration = _timed(model.list_models)
         yield _listing(interface, models, duration)
     else:
         with svc.ChatSvc(**_TIMEOUTS) as model:

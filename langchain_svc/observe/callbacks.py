@@ -19,7 +19,7 @@ from typing import Any, Generic, Self, TypeVar
 from uuid import UUID
 
 from langchain_core.callbacks import BaseCallbackHandler
-from langchain_core.messages import AIMessage, BaseMessage, HumanMessage
+from langchain_core.messages import AIMessage, BaseMessage
 from langchain_core.outputs import LLMResult
 from langchain_core.tracers.context import register_configure_hook
 
@@ -55,10 +55,7 @@ Run = TypeVar("Run")
 
 
 class RunHandler(BaseCallbackHandler, Generic[Run]):
-    """Knows the open runs, and treats chat models and text models alike.
-
-    A subclass has `_start_model_run` and `_end_model_run` for both.
-    """
+    """Knows the open runs of chat models, and of what a subclass opens beside them."""
 
     run_inline = True  # the work is short, and a thread a token would cost more than it
 
@@ -79,7 +76,6 @@ class RunHandler(BaseCallbackHandler, Generic[Run]):
     def _start_model_run(
         self,
         run_id: UUID,
-        operation: str,
         prompt: list[BaseMessage],
         details: dict[str, Any],
     ) -> None: ...
@@ -102,22 +98,7 @@ class RunHandler(BaseCallbackHandler, Generic[Run]):
         for turns in messages:
             prompt += turns
         details = {"serialized": serialized, **kwargs}
-        self._start_model_run(run_id, "chat", prompt, details)
-
-    def on_llm_start(
-        self,
-        serialized: dict[str, Any],
-        prompts: list[str],
-        *,
-        run_id: UUID,
-        **kwargs: Any,
-    ) -> None:
-        """A text model's run starts."""
-        prompt: list[BaseMessage] = [
-            HumanMessage.model_construct(content=text) for text in prompts
-        ]
-        details = {"serialized": serialized, **kwargs}
-        self._start_model_run(run_id, "text_completion", prompt, details)
+        self._start_model_run(run_id, prompt, details)
 
     def on_llm_end(self, response: LLMResult, *, run_id: UUID, **kwargs: Any) -> None:
         """A run has its answer."""
@@ -139,7 +120,6 @@ def requested_model(details: Mapping[str, Any]) -> str | None:
     """The model's id, by the details of a run's start."""
     params = details.get("invocation_params") or {}
     metadata = details.get("metadata") or {}
-    # LangChain gives a text model's settings alone as parameters, without those of the call.
     return (
         metadata.get("ls_model_name") or params.get("model") or params.get("model_name")
     )
@@ -210,7 +190,6 @@ class SvcUsageCallbackHandler(RunHandler[_ModelRun]):
     def _start_model_run(
         self,
         run_id: UUID,
-        operation: str,
         prompt: list[BaseMessage],
         details: dict[str, Any],
     ) -> None:
@@ -320,11 +299,11 @@ def is_from_cache(message: AIMessage) -> bool:
 
 
 def _count_cost(
-    usage: ModelUsage, price: Price | None, tokens_in: int, tokens_out: int | None
+    usage: ModelUsage, price: Price | None, tokens_in: int, tokens_out: int
 ) -> None:
-    """Count what the tokens of a call cost; `tokens_out` is None where only their sum is known."""
-    if price is not None and (tokens_out is not None or price.input == price.output):
-        cost = price.input * tokens_in + price.output * (tokens_out or 0)
+    """Count what the tokens of a call cost."""
+    if price is not None:
+        cost = price.input * tokens_in + price.output * tokens_out
         usage.cost[price.currency] = usage.cost.get(price.currency, 0.0) + cost
     elif tokens_in or tokens_out:
         usage.unpriced_calls += 1
@@ -351,17 +330,14 @@ def _was_sent(error: BaseException | None) -> bool:
 
 def _count_tokens(
     run: _ModelRun, usage: ModelUsage, message: AIMessage, error: BaseException | None
-) -> tuple[int, int | None] | None:
-    """Count the tokens of a call: those in and those out, or their sum and None."""
+) -> tuple[int, int] | None:
+    """Count the tokens of a call: those in and those out."""
     counts = message.usage_metadata
     metadata = message.response_metadata
     is_estimated = metadata.get("usage_source") == "estimated"
     if counts is not None:
         tokens_in = counts["input_tokens"]
         tokens_out = counts["output_tokens"]
-    elif "total_tokens" in metadata:
-        usage.unsplit_tokens += metadata["total_tokens"]
-        return metadata["total_tokens"], None
     elif error is not None and message.text:
         # A stream that broke: the service sends the counts at the end.
         is_estimated = True
@@ -379,7 +355,7 @@ def _count_tokens(
 
 
 def _message_of(response: LLMResult) -> AIMessage | None:
-    """The first answer of a response; a text model's as a message."""
+    """The first answer of a response; that of another package's text model as a message."""
     for generation in chain.from_iterable(response.generations):
         message = getattr(generation, "message", None)
         if isinstance(message, AIMessage):

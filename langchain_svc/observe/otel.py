@@ -100,7 +100,6 @@ class SvcOpenTelemetryCallbackHandler(RunHandler[_SpanRun]):
     def _start_model_run(
         self,
         run_id: UUID,
-        operation: str,
         prompt: list[BaseMessage],
         details: dict[str, Any],
     ) -> None:
@@ -114,7 +113,6 @@ class SvcOpenTelemetryCallbackHandler(RunHandler[_SpanRun]):
             request_model=requested_model(details),
             server_address=url.hostname,
             server_port=url.port,
-            operation_name=operation,
             context=self._parent_context(details),
             conversation_id=_conversation(metadata),
         )
@@ -179,10 +177,8 @@ class SvcOpenTelemetryCallbackHandler(RunHandler[_SpanRun]):
             output_details = counts.get("output_token_details") or {}
             span.cache_read_input_tokens = input_details.get("cache_read")
             span.thinking_tokens = output_details.get("reasoning")
-        # Some answers report only the sum of their tokens.
-        for name in ("usage_source", "total_tokens"):
-            if name in metadata:
-                span.attributes[f"langchain_svc.{name}"] = metadata[name]
+        if "usage_source" in metadata:
+            span.attributes["langchain_svc.usage_source"] = metadata["usage_source"]
         if self._telemetry.should_capture_content():
             parts = self._parts_of(message)
             span.output_messages = [

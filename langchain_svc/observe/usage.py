@@ -22,9 +22,9 @@ class ModelUsage:
         cut: Answers that were cut off, at `max_tokens` or by a filter, and that did not go on.
         input_tokens: Tokens in, as the service counted them.
         output_tokens: Tokens out, as the service counted them.
-        estimated_input_tokens: Tokens in of the calls for which the service sent no counts.
+        estimated_input_tokens: Tokens in of the calls for which the service sent no counts, or
+            their sum only.
         estimated_output_tokens: Tokens out of those calls.
-        unsplit_tokens: Tokens of which only the sum is known, as of `SvcLLM`.
         retries: How often a request was sent again.
         waited: Seconds spent waiting between tries.
         errors: How many calls failed, by the error's name.
@@ -40,7 +40,6 @@ class ModelUsage:
     output_tokens: int = 0
     estimated_input_tokens: int = 0
     estimated_output_tokens: int = 0
-    unsplit_tokens: int = 0
     retries: int = 0
     waited: float = 0.0
     errors: Counter[str] = field(default_factory=Counter)
@@ -51,7 +50,7 @@ class ModelUsage:
     def total_tokens(self) -> int:
         """All tokens, counted and estimated."""
         estimated = self.estimated_input_tokens + self.estimated_output_tokens
-        return self.input_tokens + self.output_tokens + estimated + self.unsplit_tokens
+        return self.input_tokens + self.output_tokens + estimated
 
     def to_dict(self) -> dict[str, Any]:
         """A copy of plain dicts and numbers."""
@@ -111,9 +110,6 @@ _COLUMNS = (
     _Column("cached", "{} cached", lambda u: _count(u.cache_hits)),
     _Column("tokens\nin", "{} tokens in", _tokens_in, "0"),
     _Column("tokens\nout", "{} tokens out", _tokens_out, "0"),
-    _Column(
-        "tokens\nin + out", "{} tokens in + out", lambda u: _count(u.unsplit_tokens)
-    ),
     _Column("cost", "{}", _cost),
     _Column("retries", "retried {}", _retries, "0"),
 )

@@ -17,7 +17,6 @@ from rich.console import Console
 from langchain_svc import (
     ChatSvc,
     SvcError,
-    SvcLLM,
     SvcRequestError,
     SvcServerError,
     SvcUsageCallbackHandler,
@@ -314,18 +313,6 @@ def test_table(sandbox, chat, usage):
     assert re.fullmatch(r"svc-pro 2 \d+ \d+ 1 \(0\.0 s\)", row(text, "svc-pro"))
     assert "svc-pro: 1 SvcNotFoundError" in text.splitlines()
     assert text.index("svc-pro") < text.index("svc-turbo")
-
-
-def test_table_shows_tokens_of_which_only_the_sum_is_known(sandbox, chat, usage):
-    chat.invoke("Hello", config=watched(usage))
-    assert "in + out" not in rendered(usage)
-    with SvcLLM(**sandbox.general, model="svc-pro") as llm:
-        llm.invoke("Hello", config=watched(usage))
-    text = rendered(usage, width=80)
-    assert "in + out" in text
-    total = usage.to_dict()["svc-pro"]["unsplit_tokens"]
-    assert row(text, "svc-pro") == f"svc-pro 1 0 0 {total} 0"
-    assert re.fullmatch(r"svc-turbo 1 \d+ \d+ 0", row(text, "svc-turbo"))
 
 
 @pytest.mark.parametrize("copied", [copy.deepcopy, thawed])

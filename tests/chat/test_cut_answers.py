@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import json
 
-import httpx
 import pytest
 from cut_answers import GOING_ON, answers, measure
 from hypothesis import given
 from hypothesis import strategies as st
 from langchain.agents import create_agent
 from langchain_core.tools import tool
-from peers import Scripted, answering, hearing, summed
+from peers import Scripted, summed
 from pydantic import BaseModel
 from share import fewer, part
 
@@ -325,20 +324,6 @@ def test_the_rules_of_the_sandbox_go_on_too(sandbox):
         )
     assert message.content == whole
     assert message.response_metadata["continuations"] > 0
-
-
-def test_a_text_model_says_that_its_text_was_cut():
-    answer = {"choices": [{"message": {"content": SHORT}, "finish_reason": "length"}]}
-    clients = answering(lambda request: httpx.Response(200, json=answer))
-    chunks = []
-    handler = hearing(lambda heard: chunks.append(heard[1].get("chunk")))
-    with svc.SvcLLM(api_key="k", base_url="https://svc.example", **clients) as model:
-        ((generation,),) = model.generate(["?"]).generations
-        streamed = "".join(model.stream("?", config={"callbacks": [handler]}))
-    *_, last = filter(None, chunks)
-    assert generation.text == streamed == SHORT
-    assert generation.generation_info["finish_reason"] == "length"
-    assert last.generation_info["finish_reason"] == "length"
 
 
 def test_a_budget_holds_over_all_parts():

@@ -11,6 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from langchain.agents import create_agent
 from langchain.chat_models import init_chat_model
+from langchain_core.caches import InMemoryCache
 from langchain_core.documents import Document
 from langchain_core.load import dumpd, load
 from langchain_core.messages import AIMessage, HumanMessage, SystemMessage, ToolMessage
@@ -22,7 +23,7 @@ from share import fewer
 import langchain_svc as svc
 from chat import test_turns
 from langchain_svc.chat.turn_tags import TurnTags
-from langchain_svc.sandbox import Sandbox
+from langchain_svc.sandbox import Fault, Sandbox
 
 TURN = re.compile(r'<turn role="(\w+)">\n(.*?)\n</turn>(?:\n|\Z)', re.DOTALL)
 FORGERIES = [
@@ -488,16 +489,100 @@ def test_an_object_keeps_its_interface_and_its_address():
             model.interface = "v1"
 
 
-@pytest.mark.parametrize(
-    "act",
-    [
-        lambda llm: llm.bind_tools([weather]),
-        lambda llm: llm.with_structured_output(Report),
-        lambda llm: create_agent(llm, [weather]).invoke({"messages": [("user", "x")]}),
-    ],
-)
-def test_the_text_model_names_the_chat_model(act):
-    with Sandbox() as sandbox, svc.SvcLLM(**sandbox.general) as llm:
-        with pytest.raises(svc.SvcRequestError, match=r'ChatSvc\(interface="general"\)'):
-            act(llm)
-        assert not sandbox.requests
+def test_what_one_call_sets():
+    with Sandbox() as sandbox:
+        interface = Interface("general", sandbox)
+        with interface.model() as model, interface.model(model="svc-pro", temperature=1) as other:
+            model.invoke("hi", model="svc-pro", temperature=0)
+            other.invoke("hi", model=None, temperature=None)
+        assert [request.json for request in sandbox.requests] == [
+            {"message": "hi", "model": "svc-pro", "temperature": 0},
+            {"message": "hi"},
+        ]
+
+
+# -- what comes back -------------------------------------------------------------------------------
+
+ANSWER = {
+    "success": True,
+    "response": "one two",
+    "model": "svc-turbo",
+    "tokens": 29,
+    "timestamp": "2026-01-01T00:00:00Z",
+}
+
+
+def test_what_the_service_says_of_an_answer():
+    again = Fault(status=503, times=1, headers={"Retry-After": "0"})
+    with (
+        Sandbox(faults=[again, Fault(body=ANSWER)]) as sandbox,
+        Interface("general", sandbox).model() as model,
+    ):
+        answer = model.invoke("three four")
+    told = answer.response_metadata
+    assert answer.text == "one two"
+    assert answer.usage_metadata["total_tokens"] == 29  # how they divide is an estimate
+    assert (told["model_name"], told["model_provider"]) == ("svc-turbo", "svc")
+    assert (told["timestamp"], told["retries"]) == (ANSWER["timestamp"], 1)
+    assert told["request_id"].startswith("req_")
+    assert told["usage_source"] == "estimated"
+
+
+def test_an_answer_without_tokens_is_estimated():
+    body = {"success": True, "response": "one two"}
+    with (
+        Sandbox(faults=[Fault(body=body)]) as sandbox,
+        Interface("general", sandbox).model() as model,
+    ):
+        answer = model.invoke("three four")
+    assert answer.text == "one two"
+    assert answer.response_metadata["usage_source"] == "estimated"
+    assert answer.usage_metadata["total_tokens"] > 2
+
+
+@pytest.mark.parametrize("stream_format", ["sse", "sse-text", "ndjson", "text", "json"])
+async def test_every_stream_format(stream_format):
+    with Sandbox(answers=lambda _: "one two three", stream_format=stream_format) as sandbox:
+        async with Interface("general", sandbox).model() as model:
+            whole = await model.ainvoke("four five")
+            answers = [summed(model.stream("four five"))]
+            answers.append(summed(await listed(model.astream("four five"))))
+    for answer in answers:
+        assert answer.text == whole.text == "one two three"
+        tokens = answer.usage_metadata["total_tokens"]
+        if stream_format in {"sse", "ndjson", "json"}:  # which tell the service's count
+            assert tokens == whole.usage_metadata["total_tokens"]
+        assert tokens > 5
+
+
+NO_SUCCESS = [
+    {"success": False, "error": {"message": "no such plan"}},
+    {"success": False, "message": "no such plan", "response": "ignored"},
+    {"error": {"message": "no such plan"}},
+    {"success": False},
+]
+
+
+@pytest.mark.parametrize("body", NO_SUCCESS, ids=str)
+def test_a_body_that_says_no_success_is_an_error_with_its_message(body):
+    with Sandbox(faults=[Fault(body=body)]) as sandbox:
+        with (
+            Interface("general", sandbox).model() as model,
+            pytest.raises(svc.SvcResponseError) as raised,
+        ):
+            model.invoke("hi")
+        assert len(sandbox.requests) == 1
+    assert ("no such plan" in str(raised.value)) == (body != {"success": False})
+    assert raised.value.status_code == 200
+
+
+def test_a_cache_tells_the_interfaces_and_their_settings_apart():
+    cache = InMemoryCache()
+    with Sandbox(answers=lambda _: "one STOP two") as sandbox:
+        models = [Interface("v1", sandbox).model(cache=cache, model="svc-pro")]
+        for words in ({}, {"stop": "STOP"}, {"temperature": 0}):
+            general = Interface("general", sandbox)
+            models.append(general.model(cache=cache, model="svc-pro", **words))
+        texts = [model.invoke("hi").text for model in models for _ in range(2)]
+        assert len(sandbox.requests) == 4
+    assert texts == ["one STOP two"] * 4 + ["one "] * 2 + ["one STOP two"] * 2

@@ -72,9 +72,12 @@ NEUTRAL = {
 )
 def test_values_that_ask_for_nothing_are_not_sent(box, name, value):
     given = {name: value}
-    with svc.ChatSvc(**box.v1, **given) as chat, svc.SvcLLM(**box.general, **given) as llm:
+    with (
+        svc.ChatSvc(**box.v1, **given) as chat,
+        svc.ChatSvc(interface="general", **box.general, **given) as general,
+    ):
         chat.invoke("x", **given)
-        llm.invoke("x", **given)
+        general.invoke("x", **given)
         svc.SvcTranslate(**box.general, **given).invoke({"text": "x", "target": "es"})
     assert not any(name in request.json for request in box.requests)
 

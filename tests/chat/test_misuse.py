@@ -49,7 +49,7 @@ WAYS = {
     ("kind", "way"),
     [
         (kind, way)
-        for kind in ("chat", "text", "tool")
+        for kind in ("chat", "tool")
         for way in WAYS
         if (kind, way) != ("tool", "alist_models")
     ],
@@ -57,7 +57,6 @@ WAYS = {
 def test_on_trio_asynchronous_calls_say_what_to_do(sandbox, kind, way):
     one = {
         "chat": lambda: svc.ChatSvc(**sandbox.v1),
-        "text": lambda: svc.SvcLLM(**sandbox.general),
         "tool": lambda: svc.SvcTranslate(**sandbox.general),
     }[kind]()
     given = {"text": "x", "target": "de"} if kind == "tool" else "x"

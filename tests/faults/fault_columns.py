@@ -70,7 +70,7 @@ CHAT = whole_bodies(
     completion({"content": None}),
     completion({"content": 5}),
 )
-LLM = whole_bodies(
+GENERAL = whole_bodies(
     {**DONE, "response": TEXT, "tokens": 5},
     {**DONE, "model": "m"},
     {},
@@ -174,7 +174,7 @@ CHAT_STREAM = stream_bodies(
         "large": _delta(TEXT + "x" * LARGE),
     },
 )
-LLM_STREAM = stream_bodies(
+GENERAL_STREAM = stream_bodies(
     _line,
     _line({"response": FIRST, "done": False}),
     _line({"response": SECOND, "done": False}),
@@ -201,28 +201,20 @@ def _general_chat(url, **settings):
     return svc.ChatSvc(interface="general", base_url=url, **settings)
 
 
-def _llm(url, **settings):
-    return svc.SvcLLM(base_url=url, **settings)
-
-
-def _text(answer):
-    return answer if isinstance(answer, str) else answer.content
-
-
 def _invoke(model):
-    return _text(model.invoke("Say hello"))
+    return model.invoke("Say hello").content
 
 
 async def _ainvoke(model):
-    return _text(await model.ainvoke("Say hello"))
+    return (await model.ainvoke("Say hello")).content
 
 
 def _stream(model):
-    return "".join(map(_text, model.stream("Say hello")))
+    return "".join(piece.content for piece in model.stream("Say hello"))
 
 
 async def _astream(model):
-    return "".join([_text(piece) async for piece in model.astream("Say hello")])
+    return "".join([piece.content async for piece in model.astream("Say hello")])
 
 
 def _models(model):
@@ -269,21 +261,17 @@ COLUMNS = (
         "ChatSvc.stream", "stream", _chat, _stream, _astream, CHAT_STREAM, label="text/event-stream"
     ),
     Column("ChatSvc.list_models", "whole", _chat, _models, _amodels, MODELS),
-    Column("ChatSvc, general, invoke", "whole", _general_chat, _invoke, _ainvoke, LLM),
+    Column("ChatSvc, general, invoke", "whole", _general_chat, _invoke, _ainvoke, GENERAL),
     Column(
         "ChatSvc, general, stream",
         "stream",
         _general_chat,
         _stream,
         _astream,
-        LLM_STREAM,
+        GENERAL_STREAM,
         label="application/x-ndjson",
     ),
-    Column("SvcLLM.invoke", "whole", _llm, _invoke, _ainvoke, LLM),
-    Column(
-        "SvcLLM.stream", "stream", _llm, _stream, _astream, LLM_STREAM, label="application/x-ndjson"
-    ),
-    Column("SvcLLM.list_models", "whole", _llm, _models, _amodels, MODELS),
+    Column("ChatSvc, general, list_models", "whole", _general_chat, _models, _amodels, MODELS),
     _tool("SvcTranslate", svc.SvcTranslate, {"text": "Hello, world.", "target": "de"}, TRANSLATION),
     _tool("SvcAnalyzeImage", svc.SvcAnalyzeImage, {"image": PNG, "task": "describe"}, ANALYSIS),
     _tool(

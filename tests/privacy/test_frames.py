@@ -13,7 +13,6 @@ import traceback
 
 import pytest
 from langchain_core.language_models import BaseChatModel
-from langchain_core.language_models.llms import BaseLLM
 from langchain_core.load import dumps, loads
 from langchain_core.runnables import RunnableBinding
 from langchain_core.tools import BaseTool
@@ -149,7 +148,10 @@ KINDS = {
         name: lambda at, make=make: (make(svc.ChatSvc(**at.v1, privacy="phi")), ASKED)
         for name, make in CHAT.items()
     },
-    "text model": lambda at: (svc.SvcLLM(api_key="k", base_url=at.url, privacy="phi"), ASKED),
+    "general interface": lambda at: (
+        svc.ChatSvc(interface="general", api_key="k", base_url=at.url, privacy="phi"),
+        ASKED,
+    ),
     "tool": lambda at: (
         svc.SvcMedicalConsult(api_key="k", medical_base_url=at.url, privacy="phi"),
         {"message": ASKED},
@@ -176,11 +178,6 @@ AS_TOOLS = {
     "chat": lambda at: (
         svc.ChatSvc(**at.v1, privacy="phi")
         .bind(temperature=0)
-        .with_types(input_type=str)
-        .as_tool(description="ask")
-    ),
-    "text": lambda at: (
-        svc.SvcLLM(api_key="k", base_url=at.url, privacy="phi")
         .with_types(input_type=str)
         .as_tool(description="ask")
     ),
@@ -263,7 +260,7 @@ def test_every_verb_of_langchain_is_known():
         "get_prompts",
         "config_schema",
     }
-    for base in (BaseChatModel, BaseLLM, BaseTool):
+    for base in (BaseChatModel, BaseTool):
         verbs = {
             name
             for name, value in inspect.getmembers(base, inspect.isfunction)

@@ -230,7 +230,6 @@ def _model(name, make):
 DOORS = {
     **_model("ChatSvc", _made(svc.ChatSvc, "base_url")),
     **_model("ChatSvc, general", _general_chat),
-    **_model("SvcLLM", _made(svc.SvcLLM)),
     **_tool(svc.SvcMedicalConsult, message=ASKED),
     **_tool(svc.SvcDecisionSupport, symptoms=[ASKED], specialty="oncology"),
     **_tool(svc.SvcCancerRisk, symptoms=ASKED),
@@ -347,7 +346,7 @@ BAD = {
     "key with a line break": (svc.ChatSvc, {"api_key": KEY + "\n\x00"}),
     "key that is no text": (svc.ChatSvc, {"api_key": [KEY]}),
     "key in the address": (svc.ChatSvc, {"base_url_v1": f"https://u:{KEY}@svc.example/v1"}),
-    "key in a query": (svc.SvcLLM, {"base_url": f"{URL}?key={KEY}"}),
+    "key in a query": (svc.ChatSvc, {"base_url_v1": f"{URL}/v1?key={KEY}"}),
     "key as a header": (svc.SvcTranslate, {"default_headers": {"Authorization": KEY}}),
     "header with a line break": (svc.ChatSvc, {"default_headers": {"X-Key": KEY + "\r\n"}}),
     "unknown setting": (svc.SvcMedicalConsult, {"key": KEY, "patient": PATIENT}),
@@ -355,7 +354,7 @@ BAD = {
     "wrong type": (svc.SvcMedicalToolkit, {"api_key": KEY, "patient": {"name": ASKED}}),
     "wrong selection": (svc.SvcToolkit, {"api_key": KEY, "selected": 5}),
     "proxy of no kind": (svc.ChatSvc, {"proxy": f"gopher://u:{KEY}@proxy.example"}),
-    "proxy without a host": (svc.SvcLLM, {"proxy": f"{KEY}:{KEY}"}),
+    "proxy without a host": (svc.ChatSvc, {"proxy": f"{KEY}:{KEY}"}),
     "patient in another unit": (svc.PatientContext, {"age": 300, "medical_history": [ASKED, KEY]}),
     "patient with a further field": (svc.PatientContext, {"name": ASKED, "key": KEY}),
     "cached": (svc.ChatSvc, {"api_key": KEY, "privacy": "phi", "cache": True}),
@@ -385,10 +384,12 @@ def test_a_setting_that_is_missed_at_the_call_leaks_nothing(door, asynchronous):
 
 
 @pytest.mark.parametrize("privacy", [None, "phi"])
-@pytest.mark.parametrize("kind", [svc.ChatSvc, svc.SvcLLM, svc.SvcDecisionSupport])
-def test_a_call_that_is_cancelled_leaks_nothing(everything_is_logged, kind, privacy):
-    make, _ = DOORS[f"{kind.__name__}.invoke"]
-    given = {"symptoms": [ASKED], "specialty": "oncology"} if kind is svc.SvcDecisionSupport else ASKED  # fmt: skip
+@pytest.mark.parametrize("name", ["ChatSvc", "ChatSvc, general", "SvcDecisionSupport"])
+def test_a_call_that_is_cancelled_leaks_nothing(everything_is_logged, name, privacy):
+    make, _ = DOORS[f"{name}.invoke"]
+    given = ASKED
+    if name == "SvcDecisionSupport":
+        given = {"symptoms": [ASKED], "specialty": "oncology"}
 
     async def cancelled():
         with Echo() as server:
@@ -463,8 +464,8 @@ def test_a_key_among_the_words_of_a_call_reaches_no_callback(word):
     config = {"callbacks": [handler]}
     closed = {"api_key": "k", "max_retries": 0}
     model = svc.ChatSvc(**closed, base_url_v1="http://127.0.0.1:1/v1")
-    text = svc.SvcLLM(**closed, base_url="http://127.0.0.1:1")
-    for one in (model, text, model.bind(temperature=0)):
+    general = svc.ChatSvc(interface="general", **closed, base_url="http://127.0.0.1:1")
+    for one in (model, general, model.bind(temperature=0)):
         with pytest.raises(svc.SvcError):
             one.invoke("x", config, **given)
     tool = svc.SvcTranslate(**closed, base_url="http://127.0.0.1:1")

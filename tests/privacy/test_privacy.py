@@ -460,7 +460,7 @@ def test_a_word_of_a_call_that_nobody_knows_is_masked():
     "make_model",
     [
         lambda box, **words: svc.ChatSvc(**box.v1, **words),
-        lambda box, **words: svc.SvcLLM(**box.general, **words),
+        lambda box, **words: svc.ChatSvc(interface="general", **box.general, **words),
     ],
 )
 def test_nothing_private_is_cached(box, make_model):

@@ -39,16 +39,15 @@ def test_a_header_of_the_callers_is_not_repeated_in_an_error(streaming):
 
 
 @pytest.mark.parametrize("name", ["limit", "remaining", "reset"])
-@pytest.mark.parametrize("kind", ["chat", "text"])
-def test_a_key_in_a_rate_limit_header_stays_out_of_the_metadata(kind, name):
-    body = completion("fine") if kind == "chat" else b'{"success":true,"response":"fine"}'
+@pytest.mark.parametrize("interface", ["v1", "general"])
+def test_a_key_in_a_rate_limit_header_stays_out_of_the_metadata(interface, name):
+    body = completion("fine") if interface == "v1" else b'{"success":true,"response":"fine"}'
     with answering(body, **{f"x_ratelimit_{name}": f"60;{KEY}", "x_request_id": "sk-marked"}) as server:  # fmt: skip
-        if kind == "chat":
-            with svc.ChatSvc(**{**server.v1, "api_key": KEY}) as model:
-                told = model.invoke("x").response_metadata
-        else:
-            with svc.SvcLLM(api_key=KEY, base_url=server.url) as model:
-                told = model.generate(["x"]).generations[0][0].generation_info
+        where = {"base_url_v1": server.v1["base_url_v1"]}
+        if interface == "general":
+            where = {"base_url": server.url}
+        with svc.ChatSvc(interface=interface, api_key=KEY, **where) as model:
+            told = model.invoke("x").response_metadata
     assert "MARKED" not in repr(told)
     assert told["rate_limit"]["raw"] == {name: "60;[key]"}
 

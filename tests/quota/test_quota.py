@@ -171,13 +171,13 @@ def test_a_used_up_day_is_not_worth_a_retry_and_keys_and_interfaces_count_apart(
     assert told.value.retry_after == pytest.approx(DAY, rel=0.02)
     free = svc.SvcQuota("free")
     svc.ChatSvc(quota=free, **sandbox.v1).batch(["Hi"] * 3)
-    svc.SvcLLM(quota=free, **sandbox.general).invoke("Hi")
+    svc.ChatSvc(interface="general", quota=free, **sandbox.general).invoke("Hi")
 
 
 def test_every_class_shares_it(sandbox):
     quota = svc.SvcQuota(svc.Plan(requests_per_minute=3))
     svc.ChatSvc(quota=quota, **sandbox.v1).invoke("Hi")
-    svc.SvcLLM(quota=quota, **sandbox.general).invoke("Hi")
+    svc.ChatSvc(interface="general", quota=quota, **sandbox.general).invoke("Hi")
     tools = svc.SvcToolkit(quota=quota, base_url_v1=sandbox.v1["base_url_v1"], **sandbox.general)
     translate = tools.get_tools()[0]
     translate.invoke({"text": "Hi", "target": "es"})

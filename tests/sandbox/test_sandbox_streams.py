@@ -7,7 +7,7 @@ import time
 import pytest
 from sandbox_peer import SAY
 
-from langchain_svc import ChatSvc, SvcLLM
+from langchain_svc import ChatSvc
 from langchain_svc.sandbox import Sandbox
 
 TEXT = "one two\n\nthree\u00a0\U0001f600 four"
@@ -30,8 +30,9 @@ LABELS = {
 def test_each_format_holds_the_answer(call, path, wanted):
     with Sandbox(answers=lambda _: TEXT, stream_format=wanted) as s:
         answer = call(path, BODIES[path], sandbox=s)
-        with ChatSvc(**s.v1) if path == V1 else SvcLLM(**s.general) as model:
-            pieces = [getattr(piece, "text", piece) for piece in model.stream("x")]
+        interface = {V1: s.v1, GENERAL: {"interface": "general", **s.general}}[path]
+        with ChatSvc(**interface) as model:
+            pieces = [piece.text for piece in model.stream("x")]
     assert answer.headers["content-type"] == LABELS[wanted]
     assert "".join(pieces) == TEXT
 

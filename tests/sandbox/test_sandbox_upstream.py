@@ -8,7 +8,7 @@ import pytest
 from sandbox_peer import BEARER, ENDLESS, MEDICAL, detail, until
 from share import pairs
 
-from langchain_svc import ChatSvc, SvcLLM, cli
+from langchain_svc import ChatSvc, cli
 from langchain_svc.sandbox import Fault, Sandbox, ToolCall, Upstream
 
 KEY = "sk-upstream-271828"
@@ -67,8 +67,8 @@ def test_our_own_client_on_it(sandbox, far):
         total = sum(chunks[1:], chunks[0])
         assert total.text == model.invoke("Hello").text == "One two"
         assert total.usage_metadata["total_tokens"] == sum(detail(sandbox)["tokens"]) > 0
-    with SvcLLM(**sandbox.general) as llm:
-        assert "".join(llm.stream("Hello")) == "One two"
+    with ChatSvc(interface="general", **sandbox.general) as model:
+        assert "".join(piece.text for piece in model.stream("Hello")) == "One two"
     assert far.requests[-1].json["messages"][-1]["content"] == "Hello"
 
 

@@ -156,7 +156,8 @@ def test_none_is_what_the_environment_says(monkeypatch):
     model = svc.ChatSvc(api_key=None, base_url_v1=None)
     assert model.api_key.get_secret_value() == "from-env"
     assert model.base_url_v1 == URL
-    assert svc.SvcLLM(api_key=None, base_url=None).base_url == "https://general.example"
+    general = svc.ChatSvc(interface="general", api_key=None, base_url=None)
+    assert general.base_url == "https://general.example"
     monkeypatch.setenv("SVC_MEDICAL_API_KEY", "medical")
     assert svc.SvcMedicalConsult(api_key=None).api_key.get_secret_value() == "medical"
 
@@ -225,10 +226,10 @@ def test_each_interface_lists_its_own_fields_and_prices_count_for_v1_alone():
         Sandbox() as box,
         svc.ChatSvc(**box.v1, model="svc-pro") as model,
         RawServer(lambda c: c.sendall(response(body))) as server,
-        svc.SvcLLM(base_url=server.url, api_key="k") as llm,
+        svc.ChatSvc(interface="general", base_url=server.url, api_key="k") as general,
     ):
         model.list_models()
-        (found,) = llm.list_models()
+        (found,) = general.list_models()
         assert (found.name, found.provider, found.max_tokens) == ("Pro", "Acme", 4096)
         with svc.SvcBudget(max_cost=1) as budget:
             model.invoke("Hi")

@@ -19,7 +19,6 @@ URL = "https://svc.example/v1"
 CLASSES = {
     "ChatSvc": (svc.ChatSvc, "base_url_v1"),
     "ChatSvc, general": (partial(svc.ChatSvc, interface="general"), "base_url"),
-    "SvcLLM": (svc.SvcLLM, "base_url"),
     "SvcTranslate": (svc.SvcTranslate, "base_url"),
     "SvcAnalyzeImage": (svc.SvcAnalyzeImage, "base_url"),
     "SvcGenerateImage, v1": (svc.SvcGenerateImage, "base_url_v1"),
@@ -363,7 +362,7 @@ def through(name, url, **words):
     return raised.value
 
 
-THROUGH = ["ChatSvc", "SvcLLM", "SvcTranslate", "SvcMedicalStatus"]
+THROUGH = ["ChatSvc", "ChatSvc, general", "SvcTranslate", "SvcMedicalStatus"]
 ASKED = pytest.mark.parametrize("name", THROUGH)
 
 

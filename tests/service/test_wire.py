@@ -214,7 +214,9 @@ def test_an_answer_that_comes_before_the_request_was_taken():
             pass
 
     with RawServer(refuse, reads_bodies=False) as server:
-        model = svc.SvcLLM(api_key="k", base_url=server.url, timeout=10, max_retries=1)
+        model = svc.ChatSvc(
+            interface="general", api_key="k", base_url=server.url, timeout=10, max_retries=1
+        )
         with model, pytest.raises(svc.SvcBadRequestError, match="413"):
             model.invoke("word " * 2_000_000)
         assert server.accepted == 1

@@ -1,3 +1,0 @@
-"""`SvcLLM`, by its short path."""
-
-from .chat import SvcLLM as SvcLLM
