@@ -16,9 +16,7 @@ ROOT = Path(__file__).resolve().parents[1]
 PACKAGE = ROOT / "langchain_svc"
 PAGE = Path(__file__).with_name("architecture.md")
 BEGIN, END = "<!-- written by docs/layers.py -->\n", "<!-- end -->\n"
-LEFT_OUT = {  # they only pass a name on
-    "__main__", "_version", "callbacks", "chat_models", "otel", "registration", "toolkit",
-}  # fmt: skip
+LEFT_OUT = {"__main__", "_version"}
 
 
 def layers() -> list[list[str]]:

@@ -12,6 +12,7 @@ from ._version import __version__ as __version__
 
 if TYPE_CHECKING:  # for type checkers, which know no names made at run time
     from .chat import ChatSvc as ChatSvc
+    from .chat import ListedModel as ListedModel
     from .chat import SvcCitations as SvcCitations
     from .chat import register as register
     from .errors import SvcAPIError as SvcAPIError
@@ -41,6 +42,7 @@ if TYPE_CHECKING:  # for type checkers, which know no names made at run time
     from .medical import SvcMedicalConsult as SvcMedicalConsult
     from .medical import SvcMedicalStatus as SvcMedicalStatus
     from .medical import SvcMedicalToolkit as SvcMedicalToolkit
+    from .observe import ModelUsage as ModelUsage
     from .observe import (
         SvcOpenTelemetryCallbackHandler as SvcOpenTelemetryCallbackHandler,
     )
@@ -67,7 +69,7 @@ _HOMES = {
         "BudgetUse Plan QuotaLimit QuotaSnapshot SvcBudget SvcBudgetMiddleware SvcQuota "
         "bulk_priority"
     ),
-    "chat": "ChatSvc SvcCitations register",
+    "chat": "ChatSvc ListedModel SvcCitations register",
     "errors": (
         "SvcAPIError SvcAuthenticationError SvcBadRequestError SvcBudgetError "
         "SvcConnectionError SvcContextOverflowError SvcError SvcNotFoundError SvcOutputError "
@@ -79,7 +81,7 @@ _HOMES = {
         "ClinicalReceipt ClinicalResult DicomImage FhirReport PatientContext SvcCancerRisk "
         "SvcDecisionSupport SvcMedicalConsult SvcMedicalStatus SvcMedicalToolkit"
     ),
-    "observe": "SvcOpenTelemetryCallbackHandler SvcUsageCallbackHandler",
+    "observe": "ModelUsage SvcOpenTelemetryCallbackHandler SvcUsageCallbackHandler",
     "tools": "SvcAnalyzeImage SvcGenerateImage SvcToolkit SvcTranslate",
 }
 """Each public name, by the module that has it."""

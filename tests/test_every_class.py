@@ -109,6 +109,8 @@ VALUES = {
     "DicomImage": dicom_image,
     "FhirReport": lambda _: svc.PatientContext.from_fhir(RECORD).fhir_report,
     "ImageStore": lambda _: svc.ImageStore(),
+    "ListedModel": lambda sandbox: svc.ChatSvc(**sandbox.v1).list_models()[0],
+    "ModelUsage": lambda _: svc.ModelUsage(calls=1),
     "PatientContext": lambda _: svc.PatientContext(medicalHistory=[NAME]),
     "Plan": lambda _: svc.Plan(requests_per_minute=5),
     "PrivateCallbacks": lambda _: svc.PrivateCallbacks([]),

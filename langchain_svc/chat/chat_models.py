@@ -67,7 +67,7 @@ from .profiles import (
     ListedModel,
     find_listed,
 )
-from .registration import make_loadable
+from .registration import CHAT_MODEL, make_loadable
 from .token_usage import summed_outputs
 from .turn import Turn
 
@@ -351,6 +351,11 @@ class ChatSvc(ServiceModel, BaseChatModel):
         return find_listed(await self.alist_models(), self.model)
 
     # -- what LangChain asks about a model ------------------------------------------------------
+
+    @classmethod
+    def lc_id(cls) -> list[str]:
+        """The place by which a saved model names its class; a subclass has its own."""
+        return [*CHAT_MODEL] if cls is ChatSvc else super().lc_id()
 
     @property
     def _llm_type(self) -> str:
@@ -676,4 +681,4 @@ def _general_values(values: Mapping[str, Any]) -> dict[str, Any]:
 for _method in (vars(ChatSvc)[name] for name in ("_generate", "_agenerate")):
     _method.__signature__ = signature(_method)
 
-make_loadable(ChatSvc)
+make_loadable()

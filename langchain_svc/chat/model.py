@@ -72,12 +72,6 @@ class ServiceModel(ServiceSettings):
         return {"api_key": "SVC_API_KEY"}
 
     @classmethod
-    def get_lc_namespace(cls) -> list[str]:
-        """The path by which saved models name their class: the public one, which does not move."""
-        package, _, path = cls.__module__.partition(".")
-        return [package, path.rpartition(".")[2]]
-
-    @classmethod
     def is_lc_serializable(cls) -> bool:
         """Whether `langchain_core.load` can save and load the model: yes, without its key."""
         return True

@@ -6,9 +6,9 @@ from contextlib import suppress
 from importlib import import_module
 from typing import Any
 
-from langchain_core.load import Serializable
-
 PROVIDER = "svc"
+CHAT_MODEL = ("langchain_svc", "ChatSvc")
+"""Where the chat model is for LangChain, which may not move: saved models name this place."""
 
 
 def register() -> None:
@@ -30,22 +30,17 @@ def register() -> None:
             "register() found no table of providers: it needs the package langchain, 1.4 or "
             "newer 1.x (pip install langchain). ChatSvc(...) works without it"
         ) from error
-    table[PROVIDER] = (
-        "langchain_svc",
-        "ChatSvc",
-        lambda cls, **settings: cls(**settings),
-    )
+    table[PROVIDER] = (*CHAT_MODEL, lambda cls, **settings: cls(**settings))
 
 
-def make_loadable(cls: type[Serializable]) -> None:
-    """Let `langchain_core.load.load(..., allowed_objects="all")` make a class of ours again.
+def make_loadable() -> None:
+    """Let `langchain_core.load.load(..., allowed_objects="all")` make a saved `ChatSvc` again.
 
     "All" means the classes of a table in langchain-core, which has no public way in. Where the
-    table is gone, loading still works with `allowed_objects=[cls]`.
+    table is gone, loading still works with `allowed_objects=[ChatSvc]`.
     """
     with suppress(ImportError, AttributeError, KeyError, TypeError):
         # The package has a function of the module's name, which hides it from plain imports.
         loading: Any = import_module("langchain_core.load.load")
-        ours = tuple(cls.lc_id())
-        loading.ALL_SERIALIZABLE_MAPPINGS[ours] = ours
+        loading.ALL_SERIALIZABLE_MAPPINGS[CHAT_MODEL] = CHAT_MODEL
         loading._default_class_paths_cache.pop("all", None)  # noqa: SLF001  # see above

@@ -12,8 +12,8 @@ import tiktoken
 from langchain_core.messages import AIMessage, HumanMessage
 
 import langchain_svc as svc
+from langchain_svc import ListedModel
 from langchain_svc._base import tokens as _tokens
-from langchain_svc.chat_models import ListedModel
 
 
 @pytest.fixture

@@ -6,6 +6,7 @@ import json
 import math
 
 import pytest
+from langchain_core.load import dumpd, load
 from peers import RawServer, response
 from pydantic import ValidationError
 
@@ -160,6 +161,19 @@ def test_none_is_what_the_environment_says(monkeypatch):
     assert general.base_url == "https://general.example"
     monkeypatch.setenv("SVC_MEDICAL_API_KEY", "medical")
     assert svc.SvcMedicalConsult(api_key=None).api_key.get_secret_value() == "medical"
+
+
+class OwnChat(svc.ChatSvc):
+    """As users write one."""
+
+
+@pytest.mark.parametrize("kind", [svc.ChatSvc, OwnChat])
+def test_a_saved_model_names_the_place_where_users_import_it(kind):
+    saved = dumpd(kind(temperature=0.5))
+    home = "langchain_svc" if kind is svc.ChatSvc else __name__
+    assert saved["id"] == [home, kind.__name__]
+    again = load(saved, allowed_objects=[kind], valid_namespaces=[home])
+    assert (type(again), again.temperature) == (kind, 0.5)
 
 
 def test_fields_beside_the_documented_ones_are_sent_where_that_is_asked_for():

@@ -1,3 +1,0 @@
-"""`SvcOpenTelemetryCallbackHandler`, by its short path."""
-
-from .observe import SvcOpenTelemetryCallbackHandler as SvcOpenTelemetryCallbackHandler

@@ -1,3 +1,0 @@
-"""`register`, by its short path."""
-
-from .chat import register as register

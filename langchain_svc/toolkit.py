@@ -1,3 +1,0 @@
-"""`SvcToolkit`, by its short path."""
-
-from .tools import SvcToolkit as SvcToolkit
