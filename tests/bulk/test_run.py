@@ -9,8 +9,10 @@ from collections import Counter
 from contextlib import suppress
 
 import pytest
+from langchain_core.language_models.llms import BaseLLM
 from langchain_core.messages import AIMessage
 from langchain_core.output_parsers import StrOutputParser
+from langchain_core.outputs import Generation, LLMResult
 from langchain_core.prompts import ChatPromptTemplate
 from langchain_core.runnables import RunnableLambda, RunnableParallel
 from share import part
@@ -227,6 +229,21 @@ def test_other_models_say_it_in_their_words(metadata, cut, folder):
     model = RunnableLambda(lambda text: AIMessage(text, response_metadata=metadata))
     report = bulk.run(model, ["half"], journal="j")
     assert (report.done, report.cut) == (not cut, cut)
+
+
+class TextModel(BaseLLM):
+    """One of another package."""
+
+    _llm_type = "text"
+
+    def _generate(self, prompts, stop=None, run_manager=None, **kwargs):
+        half = Generation(text="half", generation_info={"finish_reason": "length"})
+        return LLMResult(generations=[[half] for _ in prompts])
+
+
+def test_a_text_model_of_another_package_says_it_too(folder):
+    report = bulk.run(TextModel(), ["x"], journal="j")
+    assert (report.done, report.cut) == (0, 1)
 
 
 def test_cut_rows_are_asked_again_with_a_higher_limit_and_no_token_is_lost(
