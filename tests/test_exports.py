@@ -91,7 +91,7 @@ def test_importing_and_constructing_loads_no_http_library():
         )
         - core
     )
-    assert not {"httpx", "httpcore", "tiktoken", "rich", "h11", "PIL"} & ours
+    assert not {"httpx", "httpcore", "tiktoken", "regex", "rich", "h11", "PIL"} & ours
 
 
 def methods_that_others_call():

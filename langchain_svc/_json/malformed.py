@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterator, Mapping
 from functools import lru_cache
 
 from ..errors import SvcRequestError
+from .patterns import is_pattern
 from .scalars import shortened
 from .schema import TYPE_NAMES, Schema, list_of, mapping_of, target_of
 
@@ -80,6 +81,7 @@ def _is_type(value: object) -> bool:
 
 
 _NUMBER = "a number"
+_PATTERN = "a regular expression that Python's `regex` reads"
 _COUNTS = [
     f"{bound}{what}"
     for bound in ("min", "max")
@@ -92,7 +94,7 @@ _VALUES: dict[str, tuple[Callable[[object], bool], str]] = {
         "a list of names, beside the properties it is about",
     ),
     "enum": (_is_list, "a list of values"),
-    "pattern": (_is_text, "a regular expression"),
+    "pattern": (is_pattern, _PATTERN),
     "format": (_is_text, "a text"),
     "uniqueItems": (_is_flag, "true or false"),
     "nullable": (_is_flag, "true or false"),
@@ -207,6 +209,10 @@ def _check_value(keyword: str, value: object, place: str, owner: str) -> None:
         raise _refusal(owner, place, value, "a list of schemas")
     elif keyword in _NAMED and not isinstance(value, Mapping):
         raise _refusal(owner, place, value, "a mapping of names to schemas")
+    elif keyword == "patternProperties":
+        for name in mapping_of(value):
+            if not is_pattern(name):
+                raise _refusal(owner, place, name, _PATTERN)
 
 
 def _inner_schemas(

@@ -1,82 +1,95 @@
-"""A schema's own `pattern`, searched only where that cannot take long.
+"""A schema's own `pattern`, read as JSON Schema means it, and searched for a moment only.
 
-The pattern comes from a tool server's schema and the text from a model, so neither is trusted.
-`re` tries one way after another to divide a text among the repeats of a pattern, and no other
-thread of the process runs meanwhile. So the ways are counted before a text is searched, on the
-tree that `re`'s own parser makes.
+The pattern comes from a tool server's schema and the text from a model, so neither is trusted. The
+standard library's `re` may try for hours; `regex`, on which tiktoken rests too, stops in time.
 """
 
 from __future__ import annotations
 
-import importlib
-import math
 import re
-import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Any
 
-# No public module has the tree. Before Python 3.11 the parser had a name of its own.
-_PARSER = importlib.import_module(
-    "re._parser" if sys.version_info >= (3, 11) else "sre_parse"
-)
-_REPEATS = frozenset({"MAX_REPEAT", "MIN_REPEAT", "POSSESSIVE_REPEAT"})
-_MOST_WAYS = math.log(1_000_000)  # some ten milliseconds
+_SECONDS = 0.05  # of the process's own time, so that a busy machine refuses nothing
+_MOST_STEPS = 100_000  # some thirty megabytes
 
-_Node = tuple[Any, Any]  # its name and its arguments, whose form goes by the name
-_Tree = Sequence[_Node]
+# JSON Schema's patterns are JavaScript's. Letters stay those of all languages, as in Pydantic's.
+_MEANINGS = {
+    "$": r"$(?!\n\Z)",  # the end of the text, and not the line end before it
+    r"\d": r"\p{posix_digit}",
+    r"\D": r"\P{posix_digit}",
+}
+_ESCAPE = re.compile(r"\\.", re.DOTALL)
+_PIECE = re.compile(
+    r"\\.|\[\^?\]?(?:\\.|\[:\^?\w+:\]|[^\\\]])*\]?|\{\d{1,9}|.", re.DOTALL
+)
+# JavaScript has no comments in patterns, and brackets in one would mislead `_steps`.
+_MAY_HOLD_COMMENTS = re.compile(r"\(\?(?:#|\w*x)")
 
 
 def matcher(pattern: str) -> Callable[[str], bool]:
-    """Whether a text has a match of the pattern.
+    """Whether a text has a match of the pattern; one that is searched for too long has none.
 
-    A text that the pattern could read in too many ways counts as a match, and so does every text
-    if the pattern was written for another engine.
+    Every text has one if the pattern was written for another engine.
     """
-    try:
-        compiled = re.compile(pattern)
-        tree: _Tree = _PARSER.parse(pattern)
-    except (re.error, RecursionError, OverflowError):
+    compiled = _compiled(pattern)
+    if compiled is None:
         return lambda _: True
-    anchored = _is_anchored(tree, compiled.flags)
 
     def matches(text: str) -> bool:
-        ways = _ways(tree, len(text))
-        if not anchored:
-            ways += math.log(len(text) + 1)  # a match may begin anywhere
-        return ways > _MOST_WAYS or compiled.search(text) is not None
+        try:
+            return compiled.search(text, timeout=_SECONDS) is not None
+        except TimeoutError:
+            return False
 
     return matches
 
 
-def _is_anchored(tree: _Tree, flags: int) -> bool:
-    """Whether a match can begin at the text's beginning only."""
-    if not tree or flags & re.MULTILINE:
-        return False
-    name, argument = tree[0]
-    return str(name) == "AT" and "BEGINNING" in str(argument)
+def is_pattern(value: object) -> bool:
+    """Whether a value is a pattern that texts are searched for."""
+    return isinstance(value, str) and _compiled(value) is not None
 
 
-def _ways(tree: _Tree, length: int) -> float:
-    """In how many ways a pattern may read a text of this length at most; the logarithm of it."""
-    return math.fsum(_ways_of_node(node, length) for node in tree)
+def _compiled(pattern: str) -> Any:
+    """The pattern for `regex`; None where it has none for it."""
+    import regex  # noqa: PLC0415  # it takes 0.1 s, and few schemas have patterns
+
+    if _MAY_HOLD_COMMENTS.search(pattern):
+        return None
+    try:
+        if _steps(pattern) > _MOST_STEPS:
+            return None
+        return regex.compile(_PIECE.sub(_meaning, pattern), regex.V0)
+    except (regex.error, LookupError, ValueError, RecursionError, OverflowError):
+        return None
 
 
-def _ways_of_node(node: _Node, length: int) -> float:
-    name = str(node[0])
-    argument = node[1]
-    if name == "BRANCH":
-        branches = argument[1]
-        most_ways = max(_ways(branch, length) for branch in branches)
-        return most_ways + math.log(len(branches))
-    if name in _REPEATS:
-        least = int(argument[0])
-        most = int(argument[1])
-        # A repeat may stand for nothing as often as it must, as in (a?){28}.
-        times = min(most, max(least, length))
-        counts = max(times - least, 0) + 1
-        return math.log(counts) + times * _ways(argument[2], length)
-    parts = (argument,)
-    if isinstance(argument, tuple):
-        parts = argument
-    groups = [part for part in parts if isinstance(part, _PARSER.SubPattern)]
-    return math.fsum(_ways(group, length) for group in groups)
+def _meaning(piece: re.Match[str]) -> str:
+    text = piece[0]
+    if text[0] == "[":
+        return _ESCAPE.sub(_meaning, text)
+    return _MEANINGS.get(text, text)
+
+
+def _steps(pattern: str) -> int:
+    """About how many steps `regex` makes of a pattern: it writes out what has to be repeated.
+
+    Raises:
+        IndexError: A bracket is closed that was not opened.
+    """
+    steps = [0]  # of each group that is open
+    last = 0  # of what a repeat would be about
+    for piece in _PIECE.findall(pattern):
+        if piece == "(":
+            steps.append(0)
+        elif piece == ")":
+            last = steps.pop()
+            steps[-1] += last
+        elif piece[0] == "{" and len(piece) > 1:
+            times = max(1, int(piece[1:]))
+            steps[-1] += last * (times - 1)
+            last *= times
+        else:
+            last = len(piece)
+            steps[-1] += last
+    return sum(steps)

@@ -313,6 +313,15 @@ def test_a_reference_to_nowhere_is_refused_wherever_it_stands(data):
     refused(schema, ".".join(map(str, [*path, "$ref"])), repr(part["$ref"]), "'#/$defs/Name'")
 
 
+@pytest.mark.parametrize("pattern", ["(", "*", r"\p{None}", "(a{1000}){1000}"])
+def test_a_pattern_that_no_text_can_be_searched_for_is_refused_wherever_it_stands(pattern):
+    field = {"type": "string", "pattern": pattern}
+    schema = {"title": "Page", "type": "object", "properties": {"slug": field}}
+    refused(schema, "properties.slug.pattern", repr(pattern), "a regular expression")
+    schema = {"title": "Page", "type": "object", "patternProperties": {pattern: field}}
+    refused(schema, "patternProperties", repr(pattern), "a regular expression")
+
+
 def test_a_closed_object_that_requires_a_field_it_cannot_have_is_refused():
     schema = copy.deepcopy(SCHEMAS["dose"]) | {"required": ["drug", "dosage"]}
     refused(schema, "required", "'dosage'", "['drug', 'mg', 'route']")

@@ -203,25 +203,58 @@ def test_an_answer_that_does_not_fit_is_asked_for_again_with_the_reason(
     assert told in service.asked[1][-1]["content"]
 
 
+SLUG, NO_SLUG = "a-slug-2", "Not A Slug, certainly not one!"
+PAGE = {
+    "title": "page",
+    "description": "A page.",
+    "type": "object",
+    "properties": {"slug": {"type": "string", "pattern": "^[a-z0-9]+(-[a-z0-9]+)*$"}},
+    "required": ["slug"],
+}
+FUNCTION = {"name": "page", "description": "A page.", "parameters": PAGE}
+PAGE_FORMAT = {"type": "json_schema", "json_schema": {"name": "page", "schema": PAGE}}
+WAYS_TO_A_PAGE = {
+    "schema": lambda model: model.with_structured_output(PAGE).invoke("?"),
+    "call": lambda model: model.with_structured_output(PAGE, method="function_calling").invoke("?"),
+    "stream": lambda model: [*model.with_structured_output(PAGE).stream("?")][-1],
+    "format": lambda model: json.loads(model.invoke("?", response_format=PAGE_FORMAT).text),
+    "tool": lambda model: (
+        model.bind_tools([FUNCTION], tool_choice="page").invoke("?").tool_calls[0]["args"]
+    ),
+}
+
+
+@pytest.mark.parametrize("way", WAYS_TO_A_PAGE)
+@pytest.mark.parametrize("length", [30, 60, 150, 400])
+def test_a_text_that_its_pattern_does_not_match_is_asked_for_again(way, length):
+    wrong, right = (json.dumps({"slug": slug}) for slug in ((NO_SLUG * 14)[:length], SLUG))
+    if way == "tool":  # in a call without tags, which counts only if it fits
+        wrong, right = f"page{wrong}", f"page{right}"
+    with Sandbox(answers=[wrong, right]) as box:
+        assert WAYS_TO_A_PAGE[way](svc.ChatSvc(**box.v1)) == {"slug": SLUG}
+        told = json.loads(box.requests[1].body)["messages"][-1]["content"]
+    if way != "tool":
+        assert "expected text that matches ^[a-z0-9]+(-[a-z0-9]+)*$, got" in told
+
+
+def test_a_call_in_its_tags_goes_to_the_tool_whatever_its_pattern_says():
+    call = json.dumps({"name": "page", "arguments": {"slug": NO_SLUG}})
+    with Sandbox(answers=[f"<tool_call>{call}</tool_call>"]) as box:
+        message = svc.ChatSvc(**box.v1).bind_tools([FUNCTION]).invoke("?")
+    assert [call["args"] for call in message.tool_calls] == [{"slug": NO_SLUG}]
+
+
 @pytest.mark.parametrize(
-    ("pattern", "bad", "requests"),
-    [
-        ("^(a?){28}a{28}$", "a" * 27 + "!", 1),
-        (r"^(\d\d?){2,}$", "1" * 33 + "!", 1),
-        (r"^[a-z]{2,5}-\d+$", "ab-x", 2),
-    ],
+    "pattern", ["^(a+)+$", "^(a?){28}a{28}$", r"^(\d\d?){2,}$", "^(?:(?R)|a)+$"]
 )
-def test_a_pattern_is_checked_only_where_that_cannot_stop_the_process(pattern, bad, requests):
-    schema = {
-        "title": "Part",
-        "type": "object",
-        "properties": {"code": {"type": "string", "pattern": pattern}},
-        "required": ["code"],
-    }
-    service = Scripted(json.dumps({"code": bad}), json.dumps({"code": "ab-12"}))
-    result = service.model().with_structured_output(schema).invoke("?")
-    assert result == {"code": bad if requests == 1 else "ab-12"}
-    assert len(service.asked) == requests
+def test_a_pattern_that_would_be_searched_for_hours_refuses_the_text(pattern):
+    schema = {**PAGE, "properties": {"slug": {"type": "string", "pattern": pattern}}}
+    with Sandbox(answers=[json.dumps({"slug": "1" * 33 + "a" * 33 + "!"})] * 2) as box:
+        chain = svc.ChatSvc(**box.v1, max_repairs=1).with_structured_output(schema)
+        with pytest.raises(svc.SvcOutputError) as raised:
+            chain.invoke("?")
+        assert len(box.requests) == 2
+    assert "expected text that matches" in raised.value.problems[0]
 
 
 @METHODS

@@ -275,15 +275,45 @@ def test_a_value_too_deep_is_a_misfit():
     assert problems(value, schema) == ["answer: nested too deeply"]
 
 
-@pytest.mark.parametrize("pattern", ["^(a+)+$", "^(a|a)*$"])
-def test_a_pattern_that_may_explode_is_tried_on_short_texts_only(pattern):
-    assert problems("a" * 60 + "!", {"pattern": pattern}) == []
-    assert problems("b", {"pattern": pattern})
+# -- patterns -------------------------------------------------------------------------------------
+
+
+IPV6 = (
+    r"^(([0-9a-f]{1,4}:){7,7}[0-9a-f]{1,4}|([0-9a-f]{1,4}:){1,7}:|([0-9a-f]{1,4}:){1,6}:"
+    r"[0-9a-f]{1,4}|:((:[0-9a-f]{1,4}){1,7}|:)|::(ffff(:0{1,4}){0,1}:){0,1}"
+    r"((25[0-5]|(2[0-4]|1{0,1}[0-9]){0,1}[0-9])\.){3,3}(25[0-5]|(2[0-4]|1{0,1}[0-9]){0,1}[0-9]))$"
+)
+PATTERNS = {
+    "slug": ("^[a-z0-9]+(-[a-z0-9]+)*$", "a-long-slug-2"),
+    "version": (r"^\d+\.\d+\.\d+(-[0-9A-Za-z.-]+)?(\+[0-9A-Za-z.-]+)?$", "1.20.3-rc.1+5"),
+    "path": (r"^(/[\w.-]+)+/?$", "/usr/share/doc"),
+    "name": (r"^[\w'-]+( [\w'-]+)*$", "Jörg Müller-O'Neil"),
+    "e-mail": (r"^[\w.+-]+@([\w-]+\.)+[A-Za-z]{2,}$", "ann.lee+x@mail.example.com"),
+    "host": (r"^([a-z0-9]([a-z0-9-]*[a-z0-9])?\.)+[a-z]{2,}$", "www.a-b.example.com"),
+    "list of tags": (r"^\w+(,\s*\w+)*$", "red, green,blue"),
+    "number": (r"^-?\d{1,3}(,\d{3})*(\.\d+)?$", "-1,234,567.50"),
+    "address": (r"^https?://[^\s/]+(/[^\s/]*)*$", "https://example.com/a/b"),
+    "password": (r"^(?=.*[A-Z])(?=.*\d)[\x21-\x7e]+$", "aB3$xyz"),
+    "identifier": ("^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$", f"{'0' * 8}{'-0000' * 3}-{'f' * 12}"),
+    "IPv6": (IPV6, "2001:db8:0:0:0:ff00:42:8329"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("kind", PATTERNS)
+def test_a_usual_pattern_is_checked_whatever_the_length(kind):
+    pattern, right = PATTERNS[kind]
+    assert problems(right, {"pattern": pattern}) == []
+    for length in (30, 60, 150, 400):
+        like_right = (right * length)[: length - 2] + " !"
+        for wrong in (like_right, "Not what was asked for, certainly not! " * (length // 39 + 1)):
+            assert problems(wrong[:length], {"pattern": pattern})
 
 
 @pytest.mark.parametrize(
     ("pattern", "text"),
     [
+        ("^(a+)+$", "a" * 60 + "!"),
+        ("^(a|a)*$", "a" * 60 + "!"),
         ("^(a?){28}a{28}$", "a" * 27 + "!"),
         (r"^(\d\d?){2,}$", "1" * 33 + "!"),
         ("^(aa|a[a]|a)*$", "a" * 40 + "!"),
@@ -292,26 +322,69 @@ def test_a_pattern_that_may_explode_is_tried_on_short_texts_only(pattern):
         (r"^\d*\d*\d*\d*\d*\d*$", "1" * 300 + "!"),
         (r"\d+\d+\d+x", "1" * 500),
         (r"(?m)^\d*\d*x", "1" * 900),
-    ],
-)
-def test_a_text_that_a_pattern_reads_in_too_many_ways_is_not_searched(pattern, text):
-    assert problems(text, {"pattern": pattern}) == []
-
-
-@pytest.mark.parametrize(
-    ("pattern", "text"),
-    [
-        (r"^[a-z]{2,5}-\d+$", "ab-" + "1" * 1000 + "x"),
-        (r"^\d+(\.\d+)?$", "1" * 400 + "."),
-        (r"^(\d{1,3}\.){3}\d{1,3}$", "10.0.0.x"),
-        (r"^(?:[A-Z]{2}|\d{2}){3}$", "AB12C"),
-        (r"^[\w.+-]+@[\w-]+\.[a-z]{2,}$", "someone.somewhere.example.com"),
-        ("^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$", "0" * 36),
+        ("^(.*?,){11}P", "1,2,3,4,5,6,7,8,9,10,11,12," * 1000),
+        ("^(([a-z])+.)+[A-Z]([a-z])+$", "a" * 100_000),
+        ("(((a{1,1000}){1,1000}){1,1000}){1,1000}b", "a" * 5000),
+        ("^(?:(?R)|a)+$", "a" * 50),
         ("abc", "abd" * 3000),
     ],
 )
-def test_a_harmless_pattern_is_searched(pattern, text):
+def test_a_text_is_refused_however_long_a_pattern_would_search_it(pattern, text):
     assert problems(text, {"pattern": pattern})
+
+
+@pytest.mark.parametrize(
+    ("pattern", "right", "wrong"),
+    [
+        ("ab", "xaby", "xay"),
+        ("^a$", "a", "a\n"),
+        (r"^a\Z", "a", "a\n"),
+        ("(?m)^a$", "b\na\nc", "ba\n"),
+        (r"^\$[$]$", "$$", "$"),
+        (r"^\d+$", "12", "\u0661\u0662"),
+        (r"^[\d.]+$", "1.2", "\u0661"),
+        (r"^\D$", "\u0661", "1"),
+        (r"^\\d$", r"\d", "\\1"),
+        (r"^\w+$", "Größe", "a b"),
+        (r"^\p{Lu}\p{L}*$", "Österreich", "österreich"),
+        (r"^(?<quote>['\"]).*\1$", "'a'", "'a\""),
+        (r"^\u0041\/$", "A/", "B/"),
+        ("^[][]$", "]", "a"),
+    ],
+)
+def test_a_pattern_means_what_json_schema_says(pattern, right, wrong):
+    assert problems(right, {"pattern": pattern}) == []
+    assert problems(wrong, {"pattern": pattern})
+
+
+TOO_LARGE = [
+    "^(a{1000}){1000}$",
+    "^((b{100}){100}){100}$",
+    "^(?:[ab]{1000,}?){1000}+$",
+    "(?x)^(a{1000} # (\n){1000} # )\n$",
+    "^(a{1000}(?#(((){1000}$",
+    "(?V1)^(a{1000}[c[(](]){1000}$",
+    "^((a{1000}[[:alpha:](]){1000})$",
+    "^(a{1000}[](]){1000}$",
+]
+
+
+@pytest.mark.parametrize(
+    "pattern", [*TOO_LARGE, "(", "*", "a)(", r"^\p{None}$", "(" * 5000 + ")" * 5000]
+)
+def test_a_pattern_that_cannot_be_read_or_fills_the_memory_asserts_nothing(pattern):
+    assert problems("!", {"pattern": pattern}) == []
+
+
+def test_names_of_fields_by_their_pattern():
+    schema = {
+        "type": "object",
+        "patternProperties": {"^(a+)+$": INT},
+        "additionalProperties": False,
+    }
+    assert problems({"aa": 1}, schema) == []
+    assert problems({"aa": "x"}, schema) == ["answer.aa: expected integer, got string 'x'"]
+    assert problems({"a" * 60 + "!": 1}, schema)
 
 
 # -- schemas as Pydantic and TypedDicts make them -------------------------------------------------
