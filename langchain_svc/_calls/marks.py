@@ -56,14 +56,9 @@ MARK_FOLLOWS = re.compile(f"{CALL_MARK.pattern}|{NAMED_ELEMENT.pattern}")
 
 # -- the search for all of it ---------------------------------------------------------------------
 
-OBSERVATION = (
-    "Observation:"  # only if a call came before: other texts have observations, too
-)
-_LINE_STARTS = {
-    "Action:",
-    "functools[",
-    OBSERVATION,
-}  # markup at the beginning of a line only
+# Only if a call came before: other texts have observations, too.
+OBSERVATION = "Observation:"
+_LINE_STARTS = {"Action:", OBSERVATION}  # markup at the beginning of a line only
 # fmt: off
 # Ends of turns and the like, which say nothing.
 NOISE = frozenset({
@@ -71,7 +66,7 @@ NOISE = frozenset({
     "<|channel|>commentary<|message|>", "<|START_RESPONSE|>", "<|END_RESPONSE|>", "<|im_end|>",
     "<|eot_id|>", "<|eom_id|>", "<|eom|>", "<|from|>assistant", "<|from|> assistant", "<|content|>",
     "<|recipient|>all", "<|recipient|> all", "<|end|>", "[BEGIN FINAL RESPONSE]",
-    "[END FINAL RESPONSE]", ">>>all\n",
+    "[END FINAL RESPONSE]",
 })
 ENDINGS = frozenset({"<tool_response", "<tool_result", "<|im_start|>", "<|start_header_id|>"})
 # fmt: on

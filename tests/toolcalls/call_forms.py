@@ -252,7 +252,6 @@ def _forms() -> Iterator[tuple[str, Form]]:
         _wrapped("<tool_call>", "</tool_call>", lambda n, a: _body(n, dump(a))),
     )
     yield "a name before JSON", _named("", "", "", prose=False, several=False)
-    yield "Functionary", _named(">>>", "\n", "", prose=False)
     yield "ReAct", Form(_react, ("Action:",), prose=False, several=False)
     yield "ReAct in a fence", Form(_react_in_a_fence, ("Action:",), prose=False, several=False)
     yield "Python in a list", Form(lambda n, a: f"[{_python(n, a)}]", loose=True)

@@ -129,7 +129,6 @@ def test_an_argument_that_a_tool_does_not_have_is_its_own_to_refuse():
         ('<tool_call>{"name": "fly", "arguments": {}}</tool_call>', ["fly"]),
         ("[TOOL_CALLS]fly[ARGS]{}", ["fly"]),
         ("<tools>fly{}</tools>", []),
-        (">>>fly\n{}", []),
         ('[weather(city="Rome (Italy)")]', ["weather"]),
         ("[now('noon')]", []),
         ("Action: now\nObservation: 12:30", ["now"]),

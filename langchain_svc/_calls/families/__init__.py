@@ -1,16 +1,16 @@
 """How other model families write calls, each form with its reader. Nothing else depends on it.
 
-Whoever gives `StreamParser` the empty `Families()` in place of `FAMILIES` reads the form asked for,
-and asks the model about all others. `READERS` has a row for each mark of a family with a syntax of
-its own. A reader begins right after the mark and returns the calls it reads; an empty list if the
-text is only noise around calls, None if this is not markup at all.
+Without them the parser reads the form asked for, and the model is asked about all others. So what a
+reader is worth is measured by leaving it out of `FAMILIES`. `READERS` has a row for each mark of a
+family with a syntax of its own. A reader begins right after the mark and returns the calls it
+reads; an empty list if the text is only noise around calls, None if this is not markup at all.
 """
 
 from __future__ import annotations
 
 from functools import partial
 
-from ..asked import close, inside, json_calls
+from ..asked import close, inside
 from ..calls import Raw
 from ..cursor import Cursor, Families, Reader
 from ..leftover import space
@@ -62,17 +62,9 @@ def _inside(c: Cursor) -> list[Raw] | None:
     return None
 
 
-def _functools(c: Cursor) -> list[Raw] | None:
-    """`functools[{…}, …]`: Phi-4 mini."""
-    c.at -= 1
-    return json_calls(c, tagged=True)
-
-
 READERS: dict[str, Reader] = {
     "<|tool_call>": gemma,
     "<start_function_call>": gemma,
-    "functools[": _functools,
-    ">>>": headed,
     "Action:": react,
     **{mark: partial(marked, mark=mark) for mark in _UNSURE},
 }
