@@ -11,7 +11,7 @@ import zlib
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import asdict
-from typing import Any
+from typing import Any, get_args
 from urllib.parse import quote, unquote
 
 import httpx
@@ -228,7 +228,7 @@ _READERS: tuple[Callable[[bytes], Any], ...] = (
     endpoints.read_generated,
     *(
         lambda body, task=task: endpoints.read_analysis(body, task)
-        for task in endpoints.TASKS
+        for task in get_args(endpoints.Task)
     ),
     medical.read_answer,
 )

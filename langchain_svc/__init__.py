@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from ._base.lazy import WINGS, lazy
+from ._base.lazy import lazy
 from ._version import __version__ as __version__
 
 if TYPE_CHECKING:  # for type checkers, which know no names made at run time
@@ -99,8 +99,6 @@ if not TYPE_CHECKING:  # so that type checkers find a misspelt name
             "SvcEmbeddings": "the platform has no embeddings; use those of any other package",
         },
     )
-
-WINGS["privacy"] = f"{__name__}.privacy"
 
 
 def __dir__() -> list[str]:

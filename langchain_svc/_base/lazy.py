@@ -15,9 +15,6 @@ _IMPORTING = threading.RLock()
 # Seconds that a fork waits, in case the imported module itself waits for the forking thread.
 _PATIENCE = 10.0
 
-WINGS: dict[str, str] = {}
-"""Modules that the core asks by a protocol and does not import. The package's face names them."""
-
 
 def lazy(
     package: str,

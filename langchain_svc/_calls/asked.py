@@ -126,18 +126,6 @@ _SURE_LABELS = _CODE_LABELS.union((
     "json", "jsonc", "json5", "javascript", "python", "tool", "tool_use", "function_call",
 ))
 # fmt: on
-_LABELS = _CODE_LABELS.union(
-    (
-        "json",
-        "jsonc",
-        "json5",
-        "javascript",
-        "python",
-        "tool",
-        "tool_use",
-        "function_call",
-    )
-)
 _LABELS = _SURE_LABELS.union(("", "xml", "text", "plaintext"))
 
 

@@ -12,9 +12,8 @@ import re
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from types import MappingProxyType
-from typing import NoReturn
 
-from .._json import JsonValue, attempt_json, once
+from .._json import JsonValue, attempt_json, once, refuse_constant
 from .calls import CUT_OFF, MISSING, Raw
 from .judge import Judge
 
@@ -187,13 +186,9 @@ _PART = 4096
 _OPEN_STRING = "Unterminated string"
 
 
-def _refuse(name: str) -> NoReturn:
-    raise ValueError(name)
-
-
 # Raw line ends in strings are read. NaN, infinities and a key with two values are not JSON.
 _DECODER = json.JSONDecoder(
-    strict=False, parse_constant=_refuse, object_pairs_hook=once
+    strict=False, parse_constant=refuse_constant, object_pairs_hook=once
 )
 
 

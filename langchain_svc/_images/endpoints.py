@@ -7,7 +7,7 @@ every plausible shape; docs/general.md has the table of what they read.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal, get_args
+from typing import Literal
 
 from .._wire import UnreadableError, drop_none, dump_json
 from .._wire.general import read_success
@@ -20,7 +20,6 @@ VISION_PATH = "/api/vision"
 Task = Literal["detect", "ocr", "moderate", "describe"]
 Size = Literal["1024x1024", "1792x1024", "1024x1792"]
 Quality = Literal["standard", "hd"]
-TASKS: tuple[str, ...] = get_args(Task)
 # v1 API, section 8.
 LONGEST_PROMPT = 1000
 MOST_IMAGES = 4

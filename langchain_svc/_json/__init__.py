@@ -20,7 +20,7 @@ from .reasoning import (
 if TYPE_CHECKING:
     from .answer import read_answer
     from .fit import SchemaMismatch, fit_schema
-    from .lenient import attempt_json, once, read_json
+    from .lenient import attempt_json, once, read_json, refuse_constant
     from .malformed import check_schema
     from .markers import Markers
     from .parser import JsonValue
@@ -35,7 +35,7 @@ if not TYPE_CHECKING:  # a misspelt name is an error for type checkers
         {
             "answer": "read_answer",
             "signs": "has_surrogates whole_characters",
-            "lenient": "attempt_json once read_json",
+            "lenient": "attempt_json once read_json refuse_constant",
             "malformed": "check_schema",
             "markers": "Markers",
             "partial": "PartialObject",

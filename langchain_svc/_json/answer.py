@@ -27,7 +27,7 @@ import re
 from dataclasses import dataclass
 
 from .fit import SchemaMismatch, fit_schema
-from .lenient import attempt_json
+from .lenient import attempt_json, refuse_constant
 from .parser import JsonValue
 from .reasoning import CLOSES, OPENS, end_of_reasoning, without_reasoning
 from .schema import CompiledSchema, Schema
@@ -155,7 +155,7 @@ class _Search:
         if len(self._schema.fields) != 1:
             return
         try:
-            value = json.loads(text, parse_constant=_refuse_constant)
+            value = json.loads(text, parse_constant=refuse_constant)
         except (ValueError, RecursionError):
             return
         if isinstance(value, (dict, list)):
@@ -254,8 +254,3 @@ class _Search:
         if not fields:
             return len(value)
         return len(fields.keys() & value.keys())
-
-
-def _refuse_constant(name: str) -> object:
-    """Python's parser reads NaN and the infinities, which are not JSON."""
-    raise ValueError(name)

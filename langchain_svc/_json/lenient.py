@@ -33,14 +33,15 @@ def attempt_json(text: str, start: int = 0) -> Attempt:
     return LenientParser(text, at, repairs).parse()
 
 
-def _refuse(name: str) -> NoReturn:
+def refuse_constant(name: str) -> NoReturn:
+    """Python's parser reads NaN and the infinities, which are not JSON."""
     raise ValueError(name)
 
 
 def _finite(digits: str) -> float:
     value = float(digits)
     if not math.isfinite(value):  # 1e999 is not a number either
-        _refuse(digits)
+        refuse_constant(digits)
     return value
 
 
@@ -55,7 +56,7 @@ def once(pairs: list[tuple[str, object]]) -> dict[str, object]:
 
 
 _DECODER = json.JSONDecoder(
-    parse_constant=_refuse, parse_float=_finite, object_pairs_hook=once
+    parse_constant=refuse_constant, parse_float=_finite, object_pairs_hook=once
 )
 
 

@@ -26,7 +26,14 @@ from typing import Any, TypeVar
 
 from .. import errors
 from .._http import FOREVER, Timeouts
-from .._wire import TRANSIENT, TROUBLE, BodyDecoder, BodyError, TooLargeError
+from .._wire import (
+    TRANSIENT,
+    TROUBLE,
+    BodyDecoder,
+    BodyError,
+    TooLargeError,
+    read_failure,
+)
 from .steps import (
     CLOSE,
     ON_WAIT,
@@ -409,7 +416,7 @@ def _refusal(
     except BodyError:
         pass  # the status tells enough
     request = exchange.request
-    error = exchange.read_failure(
+    error = read_failure(
         head.status,
         head.headers,
         b"".join(parts),

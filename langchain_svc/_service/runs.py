@@ -1,8 +1,8 @@
 """The methods in which LangChain begins a run, and what may keep a run out of records.
 
 The core knows of private runs only what stands here: an object whose `privacy` is set hands each
-of its runs to `PrivateRuns`, which the package's face names (`langchain_svc.privacy`). Where
-`privacy` is None the methods are LangChain's own.
+of its runs to `PrivateRuns`, which is the wing `langchain_svc.privacy`. Where `privacy` is None the
+methods are LangChain's own, and the wing is not imported.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from collections.abc import Callable
 from functools import wraps
 from typing import Any, Literal, Protocol, TypeVar
 
-from .._base.lazy import WINGS, import_late
+from .._base.lazy import import_late
 from ..errors import SvcRequestError
 from .pseudonyms import pseudonyms_of_run
 
@@ -38,7 +38,7 @@ class PrivateRuns(Protocol):
 
 
 def _private_runs() -> PrivateRuns:
-    return import_late(WINGS["privacy"])
+    return import_late("langchain_svc.privacy")
 
 
 # The methods of models and tools that take texts, and those that make another runnable.

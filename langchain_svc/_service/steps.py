@@ -17,7 +17,7 @@ from typing import Generic, NamedTuple, Protocol, TypeVar
 
 from .. import errors
 from .._http import FOREVER, Timeouts
-from .._wire import Price, read_failure
+from .._wire import Price
 from .pseudonyms import Pseudonymizer
 from .retry_budget import RetryBudget
 
@@ -284,7 +284,6 @@ class Exchange(Generic[T]):
     new_parser: Callable[[], AnswerParser[T]]
     retry_budget: RetryBudget = field(default_factory=RetryBudget)
     limiter: RateLimiter | None = None
-    read_failure: Callable[..., errors.SvcAPIError] = read_failure
     clock: Callable[[], float] = time.monotonic
     wall: Callable[[], float] = time.time
     jitter: Callable[[], float] = random.random

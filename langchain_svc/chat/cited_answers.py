@@ -18,7 +18,8 @@ from collections.abc import (
     Sequence,
 )
 from dataclasses import dataclass
-from typing import Any, NamedTuple, TypeAlias, TypeVar, cast
+from functools import partial
+from typing import Any, NamedTuple, TypeAlias, TypeVar, cast, get_args
 
 from langchain_core.documents import Document
 from langchain_core.language_models import LanguageModelInput
@@ -56,7 +57,6 @@ from .passages import Passage, Passages, Place
 Block: TypeAlias = dict[str, Any]
 Nonce: TypeAlias = Callable[[Sequence[BaseMessage]], str]
 _DOCUMENT_BLOCKS = ("search_result", "document")
-HANDLING = ("keep", "drop", "error")
 
 
 @dataclass(frozen=True)
@@ -427,7 +427,7 @@ def check_arguments(max_repairs: object, unsupported: object) -> None:
     Raises:
         SvcRequestError: An argument is not one of these.
     """
-    if unsupported not in HANDLING:
+    if unsupported not in get_args(Unsupported):
         raise SvcRequestError(
             f"unsupported must be 'keep', 'drop' or 'error', not {safe_repr(unsupported)}"
         )
@@ -480,30 +480,21 @@ class CitedModel(Runnable[Any, AIMessage]):
         self, input: Any, config: RunnableConfig | None = None, **kwargs: Any
     ) -> AIMessage:
         """The whole answer."""
-
-        def ask(messages: list[BaseMessage]) -> AIMessage:
-            return self.model.invoke(messages, config, **kwargs)
-
+        ask = partial(self.model.invoke, config=config, **kwargs)
         return drive(asking(self._start(input)), ask)
 
     async def ainvoke(
         self, input: Any, config: RunnableConfig | None = None, **kwargs: Any
     ) -> AIMessage:
         """The whole answer."""
-
-        async def ask(messages: list[BaseMessage]) -> AIMessage:
-            return await self.model.ainvoke(messages, config, **kwargs)
-
+        ask = partial(self.model.ainvoke, config=config, **kwargs)
         return await adrive(asking(self._start(input)), ask)
 
     def stream(
         self, input: Any, config: RunnableConfig | None = None, **kwargs: Any
     ) -> Iterator[AIMessageChunk]:
         """The answer as it comes, up to the first statement whose quotes stand nowhere."""
-
-        def ask(messages: list[BaseMessage]) -> AIMessage:
-            return self.model.invoke(messages, config, **kwargs)
-
+        ask = partial(self.model.invoke, config=config, **kwargs)
         answer = self._start(input)
         cited = CitedMessages(answer)
         for chunk in self.model.stream(answer.conversation.messages, config, **kwargs):
@@ -516,10 +507,7 @@ class CitedModel(Runnable[Any, AIMessage]):
         self, input: Any, config: RunnableConfig | None = None, **kwargs: Any
     ) -> AsyncIterator[AIMessageChunk]:
         """The answer as it comes, up to the first statement whose quotes stand nowhere."""
-
-        async def ask(messages: list[BaseMessage]) -> AIMessage:
-            return await self.model.ainvoke(messages, config, **kwargs)
-
+        ask = partial(self.model.ainvoke, config=config, **kwargs)
         answer = self._start(input)
         cited = CitedMessages(answer)
         async for chunk in self.model.astream(

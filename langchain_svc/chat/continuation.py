@@ -258,13 +258,6 @@ class Joint:
         return end
 
 
-def join(before: str, after: str, *, inside: bool = False) -> str:
-    """The whole text of a cut answer and its next part."""
-    joint = Joint(before, inside=inside)
-    new_text = joint.join_chunk(after) + joint.end_part()
-    return new_text if joint.anew else before + new_text
-
-
 def _after_apology(text: str, *, final: bool) -> int:
     """The place behind what a model says about going on, before it does."""
     at = 0

@@ -13,6 +13,7 @@ from typing import (
     ClassVar,
     Literal,
     Protocol,
+    get_args,
 )
 
 from langchain_core.documents import Document
@@ -71,7 +72,9 @@ def _check_stop(value: object) -> list[str] | None:
 
 
 def _check_on_cut(value: object) -> str | None:
-    if value is None or value in ON_CUT:
+    if value is None:
+        return None
+    if isinstance(value, str) and value in get_args(_Cut):
         return value
     raise ValueError(
         "must be None (a call or an object goes on, text is marked), 'continue' (text goes on, "
@@ -94,10 +97,8 @@ def _check_extra_body(value: object) -> dict[str, Any]:
     return dict(value)
 
 
-ON_CUT = ("continue", "mark", "error")
-OnCut = Annotated[
-    Literal["continue", "mark", "error"] | None, BeforeValidator(_check_on_cut)
-]
+_Cut = Literal["continue", "mark", "error"]
+OnCut = Annotated[_Cut | None, BeforeValidator(_check_on_cut)]
 Unsupported = Literal["keep", "drop", "error"]
 """What becomes of a statement whose quotes stand in no document."""
 DocumentLike = Document | str

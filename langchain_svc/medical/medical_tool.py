@@ -36,7 +36,6 @@ from .wire import MedicalAnswer, read_answer, request_body
 PATIENT_KEY = "svc_patient"
 """The key of `config["configurable"]` that holds a run's `PatientContext`."""
 
-PER_RUN: Literal["per_run"] = "per_run"
 Patient = PatientContext | Literal["per_run"] | Loader | None
 
 
