@@ -18,7 +18,6 @@ import json
 import pkgutil
 import random
 import re
-import sys
 import time
 
 import httpx
@@ -29,9 +28,8 @@ from share import part
 
 import langchain_svc as svc
 
-NEW_NAMES = sys.version_info >= (3, 11)
-PARSER = importlib.import_module("re._parser" if NEW_NAMES else "sre_parse")
-COMPILER = importlib.import_module("re._compiler" if NEW_NAMES else "sre_compile")
+PARSER = importlib.import_module("re._parser")
+COMPILER = importlib.import_module("re._compiler")
 
 WAYS = ("search", "match", "fullmatch", "finditer", "findall", "sub", "subn", "split")
 # In letters. Each is a quarter longer than the last, so that the first text that an exponential

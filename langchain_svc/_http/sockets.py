@@ -6,7 +6,6 @@ import asyncio
 import socket
 import time
 from concurrent.futures import Future
-from concurrent.futures import TimeoutError as FutureTimeoutError
 from contextlib import suppress
 from functools import partial
 from ipaddress import ip_address
@@ -107,10 +106,7 @@ def _connected(host: str, port: int, timeouts: Timeouts) -> socket.socket:
     Addresses that were silent before come last, so that a dead route costs those seconds once.
     """
     until = time.monotonic() + (timeouts.remaining() or FOREVER)
-    try:
-        addresses = _look_up(host, port).result(timeouts.remaining())
-    except FutureTimeoutError:  # before Python 3.11 it is not the built-in one
-        raise TimeoutError from None
+    addresses = _look_up(host, port).result(timeouts.remaining())
     failure = OSError("the host has no address")
     untried = len(addresses)
     addresses = sorted(addresses, key=_was_silent)

@@ -20,8 +20,6 @@ class Program:
     """The distribution whose version the table names."""
     needs: tuple[str, ...]
     """What to install beyond the extra `dropin`; such a program gets an environment of its own."""
-    python: tuple[int, int]
-    """The oldest Python on which it runs, or on which LangGraph streams what is awaited."""
     check: Callable[[], None]
 
     @property
@@ -32,9 +30,7 @@ class Program:
 PROGRAMS: dict[str, Program] = {}
 
 
-def program(
-    name: str, of: str, *needs: str, python: tuple[int, int] = (3, 10)
-) -> Callable[[Callable[[], None]], Callable[[], None]]:
+def program(name: str, of: str, *needs: str) -> Callable[[Callable[[], None]], Callable[[], None]]:
     """Enter a script, which raises where something is not as it should be.
 
     Its docstring is its row in docs/dropin.md. What fails by the program's own doing stands there
@@ -44,7 +40,7 @@ def program(
     def enter(check: Callable[[], None]) -> Callable[[], None]:
         if name in PROGRAMS:
             raise ValueError(f"two programs are named {name}")
-        PROGRAMS[name] = Program(name, of, needs, python, check)
+        PROGRAMS[name] = Program(name, of, needs, check)
         return check
 
     return enter

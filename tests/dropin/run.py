@@ -64,7 +64,6 @@ def main() -> int:
         for one in chosen:
             print(json.dumps(outcome(one)), flush=True)
         return 0
-    chosen = [one for one in chosen if sys.version_info >= one.python]
     os.environ[INTERFACE] = args.interface
     results = run([one for one in chosen if not (args.quick and one.needs)])
     if args.write:

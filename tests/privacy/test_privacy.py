@@ -146,8 +146,6 @@ def batched(agent, config):
 
 
 WAYS = [invoked, ainvoked, streamed_messages, evented, batched]
-# Before Python 3.11 a task takes no context, and LangGraph tells no callback of a model in it.
-UNTOLD = {ainvoked, evented} if sys.version_info < (3, 11) else set()
 
 
 @pytest.mark.parametrize("way", WAYS)
@@ -156,12 +154,10 @@ def test_an_agent_under_private_callbacks_is_recorded_without_a_text(box, make, 
     recorder = make()
     agent, scripted = make_agent(box)
     answer = way(agent.with_config(callbacks=PrivateCallbacks()), {"callbacks": [recorder]})
-    if way is not evented or way not in UNTOLD:
-        assert answer == ANSWER  # the caller's is real
+    assert answer == ANSWER  # the caller's is real
     assert ASKED in str(scripted.asked)  # and so is what is sent
     assert "granuloma" in str(box.requests[-1].body)
-    assert {"chain", "tool"} <= kinds(recorder)
-    assert way in UNTOLD or {"chain", "tool"} < kinds(recorder)
+    assert {"chain", "tool"} < kinds(recorder)
     clean(MARKS, *recorder.told)
 
 
@@ -170,10 +166,10 @@ def test_without_private_callbacks_the_runs_of_model_and_tools_are_masked_all_th
     tracer, handler = Tracer(), hearing(seen)
     agent, _ = make_agent(box, medical=TO_PROGRAM)
     answer = way(agent, {"callbacks": [tracer, handler]})
-    assert answer == ANSWER or (way is evented and way in UNTOLD)
+    assert answer == ANSWER
     runs = tracer.every
     own = [run for run in runs if run.run_type in {"llm", "tool"}]
-    assert len(own) == (1 if way in UNTOLD else 3)
+    assert len(own) == 3
     clean(MARKS, *(f"{vars(run)}{run.model_dump_json()}" for run in own))
     clean(
         MARKS, *(told for told in handler.told if told.startswith(("on_llm", "on_chat", "on_tool")))

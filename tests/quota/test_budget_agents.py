@@ -49,13 +49,7 @@ def run(agent, question, how, config=None):
     return asyncio.run(agent.ainvoke(question, config))
 
 
-HOWS = [
-    "invoke",
-    pytest.param(
-        "ainvoke",
-        marks=pytest.mark.skipif(sys.version_info < (3, 11), reason="tasks take no context there"),
-    ),
-]
+HOWS = ["invoke", "ainvoke"]
 
 
 @pytest.mark.parametrize("how", HOWS)

@@ -332,7 +332,7 @@ def test_an_event_is_handed_on_with_its_blank_line_however_long_it_was(filler):
 )
 def test_any_bytes_cut_anyhow_decode_alike_and_never_raise(body, cuts, label):
     edges = sorted({0, len(body), *(cut % (len(body) + 1) for cut in cuts)})
-    parts = [body[a:b] for a, b in zip(edges, edges[1:], strict=False)]
+    parts = [body[a:b] for a, b in itertools.pairwise(edges)]
     text, seen = decode(label, *parts)
     whole, seen_whole = decode(label, body)
     assert (text, vars(seen)) == (whole, vars(seen_whole))

@@ -95,7 +95,7 @@ def stream_modes():
     on_both(SCRIPT, lambda m: told(asyncio.run(listed(create_agent(m, [add])))))
 
 
-@program("create_agent: events", "langchain", python=(3, 11))
+@program("create_agent: events", "langchain")
 def events():
     """astream_events v2: every event's name, and the usage at the end of each model run.
     stream_events v3: the typed events of the run, and the kinds of blocks of its model in order.

@@ -61,7 +61,7 @@ def swarm():
         same((came[-1][1], len(play.requests)), ("Bob says 3.", len(script)))
 
 
-@program("deepagents", "deepagents", python=(3, 11))
+@program("deepagents", "deepagents")
 def deepagents():
     """Files, a subagent, a missing tool (`write_todo`). A model by its name, `svc:svc-pro`, without
     register(). A harness profile of `svc` leaves tools out.
@@ -117,7 +117,7 @@ def trustcall():
         same((came, len(play.requests)), ([Meeting(**GOOD)], requests))
 
 
-@program("langmem", "langmem", python=(3, 11))
+@program("langmem", "langmem")
 def langmem():
     """Memories from a conversation, and a running summary of a long one."""
     from langmem import create_memory_manager
@@ -159,7 +159,7 @@ def mcp():
             assert wanted in play.asked[-1], play.asked[-1]
 
 
-@program("ag-ui-langgraph (CopilotKit)", "ag-ui-langgraph", python=(3, 11))
+@program("ag-ui-langgraph (CopilotKit)", "ag-ui-langgraph")
 def ag_ui():
     """The events of two calls come in order: start, arguments and end of one, then of the other."""
     from ag_ui.core import RunAgentInput, UserMessage
