@@ -296,9 +296,8 @@ def _ends(text: str, begin: int) -> Iterator[_End]:
         for sign in _SIGN.finditer(text, at, window_end + _LONGEST_SIGN):
             if must or sign.start() >= window_end:
                 break
-            signs += (
-                1  # each that is tried costs a reading of all that stands before it
-            )
+            # Each that is tried costs a reading of all that stands before it.
+            signs += 1
             must = signs == _MAX_SIGNS or _NEXT.match(text, sign.start()) is not None
             places.append(_End(sign.start(), closed=False, must=must))
         if must:

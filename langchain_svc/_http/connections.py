@@ -194,9 +194,8 @@ class _Pools:
         transport = new_transport(httpx.AsyncHTTPTransport, AsyncPool, self.key)
         keeper = _keep(transport, self.loops)
         self.loops[loop] = (transport, keeper)
-        await (
-            keeper.__anext__()
-        )  # from here on the loop closes the generator at its end
+        # From here on the loop closes the generator at its end.
+        await keeper.__anext__()
         self._close_pools_of_closed_loops()
         return transport
 

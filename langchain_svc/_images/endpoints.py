@@ -183,9 +183,8 @@ def _content(raw: object, text_keys: tuple[str, ...]) -> object:
         inner = [value[key] for key in _INNER_KEYS if value.get(key) not in (None, {})]
         if not inner:
             break
-        value = next(
-            filter(None, inner), inner[0]
-        )  # an empty list only if all are empty
+        # An empty list only if all are empty.
+        value = next(filter(None, inner), inner[0])
     if not isinstance(value, dict):
         return value
     content: dict[str, object] = {}

@@ -329,9 +329,8 @@ class Job:
     def _write_results(self) -> None:
         output = self._options.output
         with closing(self._journal) as journal:
-            journal.save(
-                self._batch
-            )  # of workers that were cancelled while they waited
+            # Of workers that were cancelled while they waited.
+            journal.save(self._batch)
             if output is None:
                 return
             lines = output_lines(

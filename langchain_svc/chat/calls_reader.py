@@ -114,9 +114,8 @@ class CallsReader(AnswerReader):
         self._tail: list[Prose | Doubt] = []  # everything from the first doubt on
         self._bad_calls: list[BadCall] = []
         self._calls: list[Call] = []  # those that can run
-        self._call_count = (
-            0  # with those that failed after their arguments were passed on
-        )
+        # With those that failed after their arguments were passed on.
+        self._call_count = 0
         self._streams_call = False
         self._is_thinking = False
         if self._json_reader is not None:

@@ -28,9 +28,8 @@ class ContentPart(NamedTuple):
     failed: tuple[str, str] | None = None  # the id of a call that must not run, and why
     final: str | None = None  # the answer to use instead of the content
     parsed: object = None  # what was made of it
-    all_was_reasoning: bool = (
-        False  # the content so far, though it looked like an answer
-    )
+    # The content so far was, though it looked like an answer.
+    all_was_reasoning: bool = False
 
     @property
     def is_content(self) -> bool:

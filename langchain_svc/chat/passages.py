@@ -18,18 +18,16 @@ from functools import cached_property
 # Quotation marks differ between a text and its copy, and some languages put spaces inside.
 _QUOTES = frozenset("\"'`´‘’‚‛“”„‟«»‹›「」『』")
 _APOSTROPHES = frozenset("'’‛`´")
-_INVISIBLE = frozenset(
-    "\u00ad\u200b\u200c\u200d\u2060\ufeff"
-)  # soft hyphen, zero width
+# Soft hyphen, zero width.
+_INVISIBLE = frozenset("\u00ad\u200b\u200c\u200d\u2060\ufeff")
 _DASHES = frozenset("-‐‑‒–—―−﹣－")
 _MARKS_OF_A_NUMBER = frozenset(".,+-/:%°")
 # Scripts that put no space between words: there a quote may begin anywhere.
 _UNSPACED = re.compile(
     r"[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u2e80-\u9fff\uf900-\ufaff]"
 )
-_LINE_BREAK = re.compile(
-    r"[ \t]{0,40}\r?\n\s{0,200}"
-)  # behind the hyphen of a broken word
+# Behind the hyphen of a broken word.
+_LINE_BREAK = re.compile(r"[ \t]{0,40}\r?\n\s{0,200}")
 _NUMBER = re.compile(r"\d+(?:[.,\u00a0\u202f' ]\d{3})*(?:[.,]\d+)?")
 _CLUSTER = re.compile(
     r"(\s+)|(.[\u0300-\u036f\u0483-\u0487\u064b-\u065f\u3099\u309a]*)", re.DOTALL

@@ -162,9 +162,8 @@ def _refuse_too_long(model: ChatModel, prompt: list[str]) -> None:
     if profile.get("name", name) != name:  # of the model that another one replaces
         profile = model.chat_interface.profile(name) or {}
     window = profile.get("max_input_tokens")
-    if (
-        not window or sum(map(len, prompt)) <= window
-    ):  # nearly no token is shorter than a character
+    # Nearly no token is shorter than a character.
+    if not window or sum(map(len, prompt)) <= window:
         return
     count = sum(map(estimate_tokens, prompt))
     if count > _SURE_FACTOR * window:

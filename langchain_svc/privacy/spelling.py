@@ -195,9 +195,8 @@ def _polish(base: str) -> Iterator[str]:
         return
     yield from _with_endings(base, _POLISH_MASCULINE)
     yield from _softened(base)
-    if (
-        base[-2] == "e"
-    ):  # the e of Marek, Paweł and Kupiec is gone in Marka, Pawła, Kupca
+    # The e of Marek, Paweł and Kupiec is gone in Marka, Pawła, Kupca.
+    if base[-2] == "e":
         stem = base[:-2] + base[-1]
         yield from _with_endings(stem, _POLISH_MASCULINE)
         yield from _softened(stem)

@@ -7,9 +7,8 @@ from dataclasses import dataclass
 
 from .spelling import TOKEN, fold, inflections, spellings
 
-_FEW_WORDS = (
-    24  # so many are looked for one by one, which is faster than all words of a text
-)
+# So many are looked for one by one, which is faster than all words of a text.
+_FEW_WORDS = 24
 
 
 @dataclass(frozen=True, repr=False)

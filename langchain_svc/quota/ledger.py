@@ -121,9 +121,8 @@ class Window:
         self.limit = self.planned
         self.lapses = math.inf  # when a limit that headers gave counts no more
         self.width = limit.seconds / BUCKETS
-        self.turnover = (
-            limit.seconds + LATENESS + self.width
-        )  # how long a bucket counts
+        # How long a bucket counts.
+        self.turnover = limit.seconds + LATENESS + self.width
         self.used = 0.0
         self.buckets: dict[int, float] = {}  # in the order of time
         self._rolls_at = 0.0  # no bucket leaves before

@@ -77,9 +77,8 @@ class RedisBudget:
         self._acknowledged = NOTHING
         self._reservations: dict[str, Reservation] = {}  # of this process
         self._released: list[str] = []  # reservations that Redis still has
-        self._recovers = (
-            False  # Redis has lost the account: the next request reports all
-        )
+        # Whether Redis has lost the account, so that the next request reports all.
+        self._recovers = False
         _OPEN.add(self)
 
     # -- reserving ------------------------------------------------------------------------------

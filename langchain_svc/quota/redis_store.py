@@ -360,9 +360,8 @@ class RedisAccount(Ledger):
 
     def _copy(self) -> Ledger:
         """A ledger in memory with the state of this account."""
-        for _ in range(
-            2
-        ):  # if Redis had lost the account, the second request restores it
+        # If Redis had lost the account, the second request restores it.
+        for _ in range(2):
             request = RedisRequest(self, look=True)
             reply = request.reply_within(math.inf)
             if request.body["born"] in {"", reply.born} and reply.state is not None:

@@ -29,9 +29,8 @@ from langchain_svc.sandbox.wire import (
     v1_error,
 )
 
-_FORBIDDEN = (
-    b"forbidden"  # a key that begins so is valid, but not authorized for anything
-)
+# A key that begins so is valid, but not authorized for anything.
+_FORBIDDEN = b"forbidden"
 
 
 @dataclass(frozen=True)

@@ -27,9 +27,8 @@ from ..images import HANDLE, ImageStore
 from .base import ServiceTool, ToolOutput, ToolUse, request_id, utc_now
 
 _LANGUAGE = re.compile(r"[A-Za-z]{2,3}(?:[-_][A-Za-z0-9]{2,8}){0,3}", re.ASCII)
-_LONGEST_TEXT = (
-    100_000  # characters; the documents name no bound, and a model needs one
-)
+# Characters. The documents name no bound, and a model needs one.
+_LONGEST_TEXT = 100_000
 
 
 def _check_text(text: str) -> str:

@@ -48,9 +48,8 @@ _NOTHING_CODES = frozenset({  # SNOMED CT, those that the International Patient 
     "787482006", "787483001", "160245001",
 })  # fmt: skip
 NOTHING = Untrue("it says that nothing is known, or that there is nothing of its kind")
-LONGEST_TYPED = (
-    200  # a longer text is a narrative, which may tell anything about anybody
-)
+# A longer text is a narrative, which may tell anything about anybody.
+LONGEST_TYPED = 200
 
 
 @dataclass(frozen=True)
