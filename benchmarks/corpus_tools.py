@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-from langchain_svc._calls import Call, Doubt, Prose, StreamParser, Tool
+from langchain_svc._calls.reading import Call, Doubt, Prose, StreamParser, Tool
 
 Found = tuple[str, list[dict[str, Any]]]
 

@@ -11,10 +11,10 @@ from ._base.lazy import lazy
 from ._version import __version__ as __version__
 
 if TYPE_CHECKING:  # for type checkers, which know no names made at run time
-    from .chat import ChatSvc as ChatSvc
-    from .chat import ListedModel as ListedModel
-    from .chat import SvcCitations as SvcCitations
-    from .chat import register as register
+    from .chat.agents import SvcCitations as SvcCitations
+    from .chat.chat_models import ChatSvc as ChatSvc
+    from .chat.profiles import ListedModel as ListedModel
+    from .chat.registration import register as register
     from .errors import SvcAPIError as SvcAPIError
     from .errors import SvcAuthenticationError as SvcAuthenticationError
     from .errors import SvcBadRequestError as SvcBadRequestError
@@ -32,57 +32,68 @@ if TYPE_CHECKING:  # for type checkers, which know no names made at run time
     from .errors import SvcStreamError as SvcStreamError
     from .errors import SvcTimeoutError as SvcTimeoutError
     from .images import ImageStore as ImageStore
-    from .medical import ClinicalReceipt as ClinicalReceipt
-    from .medical import ClinicalResult as ClinicalResult
-    from .medical import DicomImage as DicomImage
-    from .medical import FhirReport as FhirReport
-    from .medical import PatientContext as PatientContext
-    from .medical import SvcCancerRisk as SvcCancerRisk
-    from .medical import SvcDecisionSupport as SvcDecisionSupport
-    from .medical import SvcMedicalConsult as SvcMedicalConsult
-    from .medical import SvcMedicalStatus as SvcMedicalStatus
-    from .medical import SvcMedicalToolkit as SvcMedicalToolkit
-    from .observe import ModelUsage as ModelUsage
-    from .observe import (
+    from .medical.dicom import DicomImage as DicomImage
+    from .medical.fhir import FhirReport as FhirReport
+    from .medical.patient import PatientContext as PatientContext
+    from .medical.result import ClinicalReceipt as ClinicalReceipt
+    from .medical.result import ClinicalResult as ClinicalResult
+    from .medical.tools import SvcCancerRisk as SvcCancerRisk
+    from .medical.tools import SvcDecisionSupport as SvcDecisionSupport
+    from .medical.tools import SvcMedicalConsult as SvcMedicalConsult
+    from .medical.tools import SvcMedicalStatus as SvcMedicalStatus
+    from .medical.tools import SvcMedicalToolkit as SvcMedicalToolkit
+    from .observe.callbacks import SvcUsageCallbackHandler as SvcUsageCallbackHandler
+    from .observe.otel import (
         SvcOpenTelemetryCallbackHandler as SvcOpenTelemetryCallbackHandler,
     )
-    from .observe import SvcUsageCallbackHandler as SvcUsageCallbackHandler
-    from .privacy import PrivateCallbacks as PrivateCallbacks
-    from .privacy import PseudonymRestorer as PseudonymRestorer
-    from .privacy import Pseudonyms as Pseudonyms
-    from .quota import BudgetUse as BudgetUse
-    from .quota import Plan as Plan
-    from .quota import QuotaLimit as QuotaLimit
-    from .quota import QuotaSnapshot as QuotaSnapshot
-    from .quota import SvcBudget as SvcBudget
-    from .quota import SvcBudgetMiddleware as SvcBudgetMiddleware
-    from .quota import SvcQuota as SvcQuota
-    from .quota import bulk_priority as bulk_priority
-    from .tools import SvcAnalyzeImage as SvcAnalyzeImage
-    from .tools import SvcGenerateImage as SvcGenerateImage
-    from .tools import SvcToolkit as SvcToolkit
-    from .tools import SvcTranslate as SvcTranslate
+    from .observe.usage import ModelUsage as ModelUsage
+    from .privacy.callbacks import PrivateCallbacks as PrivateCallbacks
+    from .privacy.pseudonyms import PseudonymRestorer as PseudonymRestorer
+    from .privacy.pseudonyms import Pseudonyms as Pseudonyms
+    from .quota.agents import SvcBudgetMiddleware as SvcBudgetMiddleware
+    from .quota.limiter import BudgetUse as BudgetUse
+    from .quota.limiter import SvcBudget as SvcBudget
+    from .quota.limiter import bulk_priority as bulk_priority
+    from .quota.plans import Plan as Plan
+    from .quota.quota import QuotaLimit as QuotaLimit
+    from .quota.quota import QuotaSnapshot as QuotaSnapshot
+    from .quota.quota import SvcQuota as SvcQuota
+    from .tools.general import SvcAnalyzeImage as SvcAnalyzeImage
+    from .tools.general import SvcGenerateImage as SvcGenerateImage
+    from .tools.general import SvcTranslate as SvcTranslate
+    from .tools.toolkit import SvcToolkit as SvcToolkit
 
 _HOMES = {
-    "privacy": "PrivateCallbacks PseudonymRestorer Pseudonyms",
-    "quota": (
-        "BudgetUse Plan QuotaLimit QuotaSnapshot SvcBudget SvcBudgetMiddleware SvcQuota "
-        "bulk_priority"
-    ),
-    "chat": "ChatSvc ListedModel SvcCitations register",
+    "chat.agents": "SvcCitations",
+    "chat.chat_models": "ChatSvc",
+    "chat.profiles": "ListedModel",
+    "chat.registration": "register",
     "errors": (
         "SvcAPIError SvcAuthenticationError SvcBadRequestError SvcBudgetError "
-        "SvcConnectionError SvcContextOverflowError SvcError SvcNotFoundError SvcOutputError "
-        "SvcPermissionDeniedError SvcRateLimitError SvcRequestError SvcResponseError "
-        "SvcServerError SvcStreamError SvcTimeoutError"
+        "SvcConnectionError SvcContextOverflowError SvcError SvcNotFoundError "
+        "SvcOutputError SvcPermissionDeniedError SvcRateLimitError SvcRequestError "
+        "SvcResponseError SvcServerError SvcStreamError SvcTimeoutError"
     ),
     "images": "ImageStore",
-    "medical": (
-        "ClinicalReceipt ClinicalResult DicomImage FhirReport PatientContext SvcCancerRisk "
-        "SvcDecisionSupport SvcMedicalConsult SvcMedicalStatus SvcMedicalToolkit"
+    "medical.dicom": "DicomImage",
+    "medical.fhir": "FhirReport",
+    "medical.patient": "PatientContext",
+    "medical.result": "ClinicalReceipt ClinicalResult",
+    "medical.tools": (
+        "SvcCancerRisk SvcDecisionSupport SvcMedicalConsult SvcMedicalStatus "
+        "SvcMedicalToolkit"
     ),
-    "observe": "ModelUsage SvcOpenTelemetryCallbackHandler SvcUsageCallbackHandler",
-    "tools": "SvcAnalyzeImage SvcGenerateImage SvcToolkit SvcTranslate",
+    "observe.callbacks": "SvcUsageCallbackHandler",
+    "observe.otel": "SvcOpenTelemetryCallbackHandler",
+    "observe.usage": "ModelUsage",
+    "privacy.callbacks": "PrivateCallbacks",
+    "privacy.pseudonyms": "PseudonymRestorer Pseudonyms",
+    "quota.agents": "SvcBudgetMiddleware",
+    "quota.limiter": "BudgetUse SvcBudget bulk_priority",
+    "quota.plans": "Plan",
+    "quota.quota": "QuotaLimit QuotaSnapshot SvcQuota",
+    "tools.general": "SvcAnalyzeImage SvcGenerateImage SvcTranslate",
+    "tools.toolkit": "SvcToolkit",
 }
 """Each public name, by the module that has it."""
 

@@ -12,7 +12,7 @@ from langchain_core.prompts import ChatPromptTemplate
 from langchain_core.runnables import RunnableSerializable
 from pydantic import BaseModel
 
-import langchain_svc.medical
+import langchain_svc.bulk
 from langchain_svc import (
     ChatSvc,
     ClinicalReceipt,
@@ -105,4 +105,4 @@ def errors(error: SvcError) -> None:
 
 # A misspelt name is an error, at the top and in a wing.
 print(langchain_svc.ChatSvcc)  # type: ignore[attr-defined]
-print(langchain_svc.medical.PatientContxt)  # type: ignore[attr-defined]
+print(langchain_svc.bulk.BulkReprt)  # type: ignore[attr-defined]

@@ -7,11 +7,14 @@ import sys
 import threading
 from collections.abc import Callable, Mapping
 from importlib import import_module
-from types import MappingProxyType, ModuleType
+from types import ModuleType
 
-# Held while a module is imported late. A fork waits for it: no thread of the child would ever
-# finish an import that a thread of the parent has begun.
-_IMPORTING = threading.RLock()
+IMPORTING = threading.RLock()
+"""Held while a module is imported in the middle of other work.
+
+A fork waits for it: no thread of the child would ever finish an import that a thread of the parent
+has begun.
+"""
 # Seconds that a fork waits, in case the imported module itself waits for the forking thread.
 _PATIENCE = 10.0
 
@@ -19,7 +22,7 @@ _PATIENCE = 10.0
 def lazy(
     package: str,
     homes: Mapping[str, str],
-    elsewhere: Mapping[str, str] = MappingProxyType({}),
+    elsewhere: Mapping[str, str],
 ) -> Callable[[str], object]:
     """The `__getattr__` of a package: it imports a module when one of its names is first used.
 
@@ -47,7 +50,7 @@ def lazy(
 
 def import_late(name: str, package: str | None = None) -> ModuleType:
     """Import a module in the middle of other work; a fork waits until it is imported."""
-    with _IMPORTING:
+    with IMPORTING:
         return import_module(name, package)
 
 
@@ -61,11 +64,11 @@ def forks_wait_for_imports() -> None:
 
     def release() -> None:
         if acquired.pop():
-            _IMPORTING.release()
+            IMPORTING.release()
 
     if hasattr(os, "register_at_fork"):  # not on Windows, which has no forks
         os.register_at_fork(
-            before=lambda: acquired.append(_IMPORTING.acquire(timeout=_PATIENCE)),
+            before=lambda: acquired.append(IMPORTING.acquire(timeout=_PATIENCE)),
             after_in_parent=release,
             after_in_child=release,
         )

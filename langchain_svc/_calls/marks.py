@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from functools import lru_cache
 
-from .._json import HALF_MARK, NATIVE, NATIVE_ENDS, SPOKEN, Markers
+from .._text import HALF_MARK, NATIVE, NATIVE_ENDS, SPOKEN, Markers
 
 _N = r"[\w:▁.-]"
 _WORD = r"(?:[Tt]ool|TOOL|[Ff]unc|FUNC|[Cc]all|CALL|[Aa]ction|ACTION|[Pp]lugin|[Ii]nvoke|recipient|python_(?:tag|start|end))"  # noqa: E501

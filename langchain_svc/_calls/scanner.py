@@ -14,7 +14,7 @@ import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
-from .._json import Markers, closer_of
+from .._text import Markers, closer_of
 from . import asked, marks
 from .calls import CUT_OFF, MISSING, BadCall, Call, Doubt, Raw, Tool
 from .cursor import Cursor, Families, More, Pending, Reader

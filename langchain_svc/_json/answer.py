@@ -26,10 +26,10 @@ import json
 import re
 from dataclasses import dataclass
 
+from .._text import CLOSES, OPENS, end_of_reasoning, without_reasoning
 from .fit import SchemaMismatch, fit_schema
 from .lenient import attempt_json, refuse_constant
 from .parser import JsonValue
-from .reasoning import CLOSES, OPENS, end_of_reasoning, without_reasoning
 from .schema import CompiledSchema, Schema
 from .signs import QUOTES, VALUE_START, is_key, peek
 

@@ -1,10 +1,5 @@
 """Reaching the service: settings, retries, and the exchange of a request and its answer."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING
-
-from .._base.lazy import lazy
 from .fields import (
     Retries,
     Seconds,
@@ -28,9 +23,3 @@ from .steps import (
     Request,
     Wait,
 )
-
-if TYPE_CHECKING:
-    from .client import arun, run
-    from .vision import vision_exchange
-else:
-    __getattr__ = lazy(__name__, {"client": "run arun", "vision": "vision_exchange"})

@@ -12,10 +12,12 @@ import time
 from collections.abc import AsyncGenerator, AsyncIterator, Generator, Iterator
 from contextlib import suppress
 from functools import lru_cache
-from typing import TYPE_CHECKING, TypeVar, cast
+from typing import TypeVar, cast
 
 from .._base.threads import LONG, off_loop
-from .._http import FOREVER, TIMEOUTS, Connections, failures_of, httpx, library_of
+from .._http import FOREVER, TIMEOUTS
+from .._http.connections import Connections
+from .._http.library import Failures, failures_of, httpx, library_of
 from .exchange import converse
 from .log_redaction import suppress_logs
 from .steps import (
@@ -32,9 +34,6 @@ from .steps import (
     Sleep,
     Step,
 )
-
-if TYPE_CHECKING:
-    from .._http import Failures
 
 T = TypeVar("T")
 

@@ -47,7 +47,7 @@ if TYPE_CHECKING:
     import httpx
     import httpx2
 
-    from .._http import Connections
+    from .._http.connections import Connections
     from .pseudonyms import Pseudonymizer
     from .steps import UseLimit
 

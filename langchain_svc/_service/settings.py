@@ -13,6 +13,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Self, TypeVar, cast
 from urllib.parse import urlsplit
 
+from .._base.lazy import IMPORTING
 from .._base.safe_errors import safe_constructor
 from .._version import __version__
 from .._wire import ACCEPT_ENCODING, Price, secrets_of
@@ -37,7 +38,7 @@ from .steps import (
 if TYPE_CHECKING:
     import httpx
 
-    from .._http import Connections
+    from .._http.connections import Connections
 
 T = TypeVar("T")
 
@@ -195,9 +196,9 @@ class ServiceSettings(CopyableSettings):
 
     def _pieces(self, exchange: Exchange[T]) -> Generator[T, None, None]:
         """The pieces of the answer, blocking."""
-        from . import run  # noqa: PLC0415  # httpx is imported at the first call
-
         connections = self._connections_to(exchange.request.url)
+        from .client import run  # noqa: PLC0415  # it came with the connections
+
         client = cast(
             "httpx.Client | None", self.http_client
         )  # httpx2's has the same methods
@@ -206,9 +207,9 @@ class ServiceSettings(CopyableSettings):
     def _apieces(self, exchange: Exchange[T]) -> AsyncGenerator[T, None]:
         """The pieces of the answer, on the running event loop."""
         refuse_trio()
-        from . import arun  # noqa: PLC0415  # httpx is imported at the first call
-
         connections = self._connections_to(exchange.request.url)
+        from .client import arun  # noqa: PLC0415  # it came with the connections
+
         client = cast("httpx.AsyncClient | None", self.http_async_client)  # as above
         return arun(exchange, connections, client)
 
@@ -217,8 +218,9 @@ class ServiceSettings(CopyableSettings):
         place = origin(url)
         connections = self._connections.get(place)
         if connections is None:
-            # Here and not above: httpx is imported at the first call.
-            from .._http import Connections, PoolKey  # noqa: PLC0415
+            with IMPORTING:  # httpx is imported at the first call
+                from .._http.connections import Connections, PoolKey  # noqa: PLC0415
+                from .client import run  # noqa: F401, PLC0415  # what reads from them
 
             proxy = reveal_secret(self.proxy)
             pool_key = PoolKey(place, proxy, self.api_key, self.max_connections)

@@ -1,10 +1,5 @@
 """What goes over the wire, as pure functions of bytes and values: no I/O, no LangChain."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING
-
-from .._base.lazy import lazy
 from . import v1
 from .body import ACCEPT_ENCODING, BodyDecoder, BodyError, TooLargeError
 from .events import About, End, Event, Metadata, Text, Usage
@@ -31,8 +26,3 @@ from .v1 import (
     is_cut,
     is_out_of_room,
 )
-
-if TYPE_CHECKING:
-    from .base64_text import base64_note, without_base64
-else:
-    __getattr__ = lazy(__name__, {"base64_text": "base64_note without_base64"})

@@ -9,31 +9,11 @@ After a crash, Ctrl-C or a power failure, the same call resumes where that run e
 that were in flight are asked again. See docs/bulk.md.
 """
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING
-
-from .._base.lazy import lazy
-
-if TYPE_CHECKING:
-    from .answers import CUT
-    from .job import BulkReport, Job, arun, run
-    from .journal import results
-    from .options import BulkOptions
-    from .progress import duration, failures, money
-    from .rows import BadRow
+from .answers import CUT
+from .job import BulkReport, Job, arun, run
+from .journal import results
+from .options import BulkOptions
+from .progress import duration, failures, money
+from .rows import BadRow
 
 __all__ = ["BulkOptions", "BulkReport", "arun", "results", "run"]
-
-if not TYPE_CHECKING:  # a misspelt name is an error for type checkers
-    __getattr__ = lazy(
-        __name__,
-        {
-            "answers": "CUT",
-            "job": "BulkReport Job arun run",
-            "journal": "results",
-            "options": "BulkOptions",
-            "progress": "duration failures money",
-            "rows": "BadRow",
-        },
-    )

@@ -31,8 +31,8 @@ from .._base.tokens import TOKENS_A_TURN, count_tokens
 from .._service import ON_WAIT
 from .._wire import Price, read_prices
 from ..errors import SvcRateLimitError, SvcRequestError
-from ..observe import SvcUsageCallbackHandler
-from ..quota import bulk_priority
+from ..observe.callbacks import SvcUsageCallbackHandler
+from ..quota.limiter import bulk_priority
 from .answers import AnswerWatch, RowResult, error_text, to_json
 from .journal import Journal, Totals, results
 from .options import BulkOptions

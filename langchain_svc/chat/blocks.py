@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from langchain_core.utils.utils import LC_AUTO_PREFIX
 
 from .._calls import render_json
-from .._wire import base64_note, without_base64
+from .._wire.base64_text import base64_note, without_base64
 from ..errors import SvcRequestError
 
 _TEXTS = frozenset({"text", "input_text", "output_text", "text-plain", "refusal"})

@@ -10,8 +10,8 @@ from typing import Any
 from langchain_core.messages.tool import tool_call_chunk
 
 from .._base.threads import LONG_TO_CHECK
-from .._calls import (
-    FORMATS,
+from .._calls import FORMATS, Format, call_question, problem_text
+from .._calls.reading import (
     ArgumentsDelta,
     BadCall,
     Call,
@@ -19,16 +19,13 @@ from .._calls import (
     CallStart,
     Doubt,
     Event,
-    Format,
     Prose,
     Replays,
     StreamParser,
     Thought,
     ThoughtEnd,
     arguments_json,
-    call_question,
     parse_calls,
-    problem_text,
 )
 from .messages import PERSON, guarded
 from .parts import ContentPart

@@ -19,7 +19,8 @@ from langchain_core.messages import BaseMessage, HumanMessage
 from .._base.safe_errors import safe_repr
 from .._base.threads import bounded_gather, off_loop
 from .._images import check_address, is_data_uri
-from .._service import ServiceSettings, vision_exchange
+from .._service import ServiceSettings
+from .._service.vision import vision_exchange
 from ..errors import SvcError, SvcRequestError
 from ..images import ImageStore, StoredImage
 from .messages import DESCRIBED_IMAGE, to_wire

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 from langchain_core.messages import ToolCallChunk
 from langchain_core.tools import BaseTool
 
-from .._json import ALL_WAS_REASONING, CONTENT, Segment
+from .._text import ALL_WAS_REASONING, CONTENT, Segment
 
 ToolLike = Mapping[str, Any] | type | Callable[..., Any] | BaseTool
 """What a tool may be given as."""

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from typing import Protocol
 
 from .._base.threads import LONG
-from .._json import ReasoningSplitter
+from .._text import ReasoningSplitter
 from .parts import ContentPart, split_parts
 
 

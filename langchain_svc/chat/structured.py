@@ -33,8 +33,10 @@ from typing_extensions import is_typeddict
 from .. import _json
 from .._base.safe_errors import safe_repr
 from .._base.threads import LONG_TO_CHECK, off_loop
-from .._calls import Call, Tool, parse_calls, problem_text, render_json
-from .._json import ReasoningSplitter, SchemaMismatch, shortened
+from .._calls import problem_text, render_json
+from .._calls.reading import Call, Tool, parse_calls
+from .._json import SchemaMismatch, shortened
+from .._text import ReasoningSplitter
 from .._wire import is_cut
 from ..errors import SvcOutputError, SvcRequestError
 from .parts import FINAL, ContentPart, split_parts

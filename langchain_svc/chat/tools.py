@@ -17,7 +17,8 @@ from langchain_core.utils.function_calling import convert_to_openai_tool
 from pydantic import BaseModel, PydanticUserError, TypeAdapter
 
 from .._base.safe_errors import safe_repr
-from .._calls import FORMATS, Tool, ToolFormat, choice_line, marks_line, tools_block
+from .._calls import FORMATS, ToolFormat, choice_line, marks_line, tools_block
+from .._calls.reading import Tool
 from .._json import check_schema
 from .._service import did_you_mean
 from ..errors import SvcRequestError

@@ -8,10 +8,12 @@ from __future__ import annotations
 import argparse
 import sys
 import time
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from langchain_core.messages import AIMessage, AIMessageChunk
 from langchain_core.messages.ai import add_ai_message_chunks
+
+import langchain_svc as svc
 
 from .._wire import is_cut
 from .terminal import (
@@ -26,9 +28,6 @@ from .terminal import (
     tell,
     write_stream,
 )
-
-if TYPE_CHECKING:
-    from ..chat import ChatSvc
 
 _CUT = 3  # the exit code
 _MORE = "a higher --max-tokens lets it end, unless a filter cut it"
@@ -80,7 +79,7 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _print_object(
-    model: ChatSvc,
+    model: svc.ChatSvc,
     messages: list[tuple[str, str]],
     schema: dict[str, Any],
     *,

@@ -14,7 +14,6 @@ import langchain_svc as svc
 
 from .. import bulk
 from .._wire import read_prices, v1
-from ..chat import ListedModel
 from ..errors import (
     SvcAuthenticationError,
     SvcBadRequestError,
@@ -134,7 +133,7 @@ def _quota(args: argparse.Namespace) -> svc.SvcQuota | None:
 class _Listing:
     """The models of the service, or why they are unknown; `refused` if the key is wrong."""
 
-    models: list[ListedModel] = field(default_factory=list)
+    models: list[svc.ListedModel] = field(default_factory=list)
     unknown: str = ""
     refused: bool = False
 

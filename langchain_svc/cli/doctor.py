@@ -24,7 +24,6 @@ import langchain_svc as svc
 
 from .. import config
 from .._wire import About, Text
-from ..chat import ListedModel
 from ..config import GENERAL, MEDICAL, V1, Interface
 from ..errors import (
     SvcAuthenticationError,
@@ -224,7 +223,7 @@ def _timed(call: Callable[[], _Result]) -> tuple[_Result, str]:
 
 
 def _listing(
-    interface: Interface, models: list[ListedModel], duration: str
+    interface: Interface, models: list[svc.ListedModel], duration: str
 ) -> _Finding:
     names = ", ".join(model.id for model in models[:_MOST_MODELS]) or "none"
     if len(models) > _MOST_MODELS:
@@ -232,7 +231,7 @@ def _listing(
     return _Finding(interface.name, "ok", f"GET models answered in {duration}: {names}")
 
 
-def _unlisted(model: str, models: list[ListedModel]) -> _Finding:
+def _unlisted(model: str, models: list[svc.ListedModel]) -> _Finding:
     fix = "ask your provider"
     if models:
         fix = f"name one of them: ChatSvc(model={models[0].id!r})"

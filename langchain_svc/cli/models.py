@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import argparse
 
+import langchain_svc as svc
+
 from .._wire import read_prices
-from ..chat import ListedModel
 from .terminal import add_options, emit, emit_json, model_settings, new_model
 
 _HEAD = ("MODEL", "CONTEXT", "PRICE IN/OUT", "CAPABILITIES")
@@ -31,7 +32,7 @@ def run(args: argparse.Namespace) -> int:
     return 0
 
 
-def _record(model: ListedModel) -> dict[str, object]:
+def _record(model: svc.ListedModel) -> dict[str, object]:
     return {
         "id": model.id,
         "context_window": model.context_window,
@@ -40,14 +41,14 @@ def _record(model: ListedModel) -> dict[str, object]:
     }
 
 
-def _row(model: ListedModel) -> tuple[str, ...]:
+def _row(model: svc.ListedModel) -> tuple[str, ...]:
     window = model.profile.get("max_input_tokens")
     context = f"{window:,}" if window else "-"
     capabilities = ", ".join(model.capabilities) or "-"
     return model.id, context, _price(model), capabilities
 
 
-def _price(model: ListedModel) -> str:
+def _price(model: svc.ListedModel) -> str:
     price = read_prices([model]).get(model.id)
     if price is not None:
         amounts = f"{price.input * 1e6:g} / {price.output * 1e6:g}"

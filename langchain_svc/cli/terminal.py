@@ -25,8 +25,6 @@ from ..errors import SvcError, SvcServerError, SvcStreamError
 if TYPE_CHECKING:
     from langchain_core.messages import AIMessageChunk
 
-    from ..chat import ChatSvc
-
 _LONGEST_WAIT = 5.0  # seconds; a person at a terminal would rather try again later
 
 _OPTIONS: dict[str, dict[str, Any]] = {
@@ -86,7 +84,7 @@ def model_settings(args: argparse.Namespace) -> dict[str, Any]:
     return settings
 
 
-def new_model(**settings: Any) -> ChatSvc:
+def new_model(**settings: Any) -> svc.ChatSvc:
     """A model with the environment's key and address, and these settings."""
     return svc.ChatSvc.from_env(max_retry_wait=_LONGEST_WAIT, **settings)
 

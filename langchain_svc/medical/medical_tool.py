@@ -16,7 +16,7 @@ from .._service import Secret, ServiceSettings, WholeParser, reveal_secret, url_
 from .._wire import UnreadableError, dump_json
 from ..config import MEDICAL
 from ..errors import SvcError, SvcRequestError
-from ..tools import ServiceTool, ToolOutput, ToolUse, request_id, utc_now
+from ..tools.base import ServiceTool, ToolOutput, ToolUse, request_id, utc_now
 from .case import Loader, aload, case_of, configurable, load
 from .delivery import (
     NEEDS_AWAIT,

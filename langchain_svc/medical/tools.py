@@ -14,7 +14,7 @@ from langchain_core.runnables.config import ensure_config
 from langchain_core.tools import BaseTool
 from pydantic import Field
 
-from ..tools import ServiceToolkit, tool_selection
+from ..tools.base import ServiceToolkit, tool_selection
 from . import wire
 from .case import CASE_KEY, configurable
 from .images import Images

@@ -41,7 +41,7 @@ from .._wire import safe_label
 from ..errors import SvcError, SvcRequestError
 
 if TYPE_CHECKING:
-    from .._http import Connections
+    from .._http.connections import Connections
 
 ToolOutput = tuple[str, Any]
 """The text for the model and the artifact for the program."""

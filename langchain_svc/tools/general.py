@@ -19,7 +19,8 @@ from .._images import (
     endpoints,
     is_address,
 )
-from .._service import Exchange, WholeParser, bounded_number, url_of, vision_exchange
+from .._service import Exchange, WholeParser, bounded_number, url_of
+from .._service.vision import vision_exchange
 from .._wire import general
 from ..config import GENERAL, V1
 from ..errors import SvcRequestError, SvcResponseError

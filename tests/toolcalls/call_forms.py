@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from langchain_svc._calls import Call, Doubt, Prose, StreamParser, Tool
+from langchain_svc._calls.reading import Call, Doubt, Prose, StreamParser, Tool
 
 PROPERTIES = {
     "text": {"type": "string"},

@@ -9,7 +9,7 @@ import pytest
 from call_forms import FORMS, TOOLS, called, events, said
 from share import pairs, part
 
-from langchain_svc._calls import BadCall, Call, Doubt, Tool
+from langchain_svc._calls.reading import BadCall, Call, Doubt, Tool
 
 EVERY_FORM = pytest.mark.parametrize("name", FORMS)
 ROW = {name: row for row, name in enumerate(FORMS)}

@@ -8,8 +8,9 @@ import sys
 import pytest
 from call_forms import called, events, said
 
-from langchain_svc._calls import BadCall, Call, Doubt, StreamParser, Tool, parse, render
+from langchain_svc._calls import parse, render
 from langchain_svc._calls.cursor import Families
+from langchain_svc._calls.reading import BadCall, Call, Doubt, StreamParser, Tool
 
 TOOLS = [Tool("weather", {"type": "object", "properties": {"city": {"type": "string"}}})]
 PAST = [render.PastCall("weather", {"city": city}) for city in ("Oslo", "Rome")]

@@ -10,7 +10,7 @@ import pytest
 from call_forms import FORMS, called, events, said
 from share import pairs, part
 
-from langchain_svc._calls import Doubt, Prose, Replays
+from langchain_svc._calls.reading import Doubt, Prose, Replays
 
 EVERY_FORM = pytest.mark.parametrize("name", FORMS)
 NUMBERS = {name: number for number, name in enumerate(FORMS)}  # what is combined with what

@@ -9,8 +9,8 @@ from share import part
 from text_formats import FORMATS, quoted_printable, spans
 
 from fuzz.cost import counted
-from langchain_svc._calls import Replays
 from langchain_svc._calls.decoded_text import readings
+from langchain_svc._calls.reading import Replays
 
 ARGUMENTS = (
     {"path": "/mail/old", "count": -3},

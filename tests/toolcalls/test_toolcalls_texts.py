@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from call_forms import called, events, said
 
-from langchain_svc._calls import BadCall, Doubt, Prose, StreamParser, Tool, parse_calls
+from langchain_svc._calls.reading import BadCall, Doubt, Prose, StreamParser, Tool, parse_calls
 
 CITY = {"city": {"type": "string"}, "days": {"type": "integer"}}
 FILE = {"path": {"type": "string"}, "text": {"type": "string"}}

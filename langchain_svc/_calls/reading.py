@@ -1,0 +1,8 @@
+"""What finds tool calls in an answer: the parser, what comes out of it, and what goes in."""
+
+from .arguments import ArgumentsDelta, CallEnd, CallStart
+from .calls import BadCall, Call, Doubt, Tool
+from .judge import arguments_json
+from .parse import Event, StreamParser, parse_calls
+from .replay import Replays
+from .scanner import Prose, Thought, ThoughtEnd

@@ -1,0 +1,18 @@
+"""Marks in the text of an answer: how they are found as it comes, and those of thoughts."""
+
+from .markers import Markers
+from .reasoning import (
+    ALL_WAS_REASONING,
+    CLOSES,
+    CONTENT,
+    HALF_MARK,
+    NATIVE,
+    NATIVE_ENDS,
+    OPENS,
+    SPOKEN,
+    ReasoningSplitter,
+    Segment,
+    closer_of,
+    end_of_reasoning,
+    without_reasoning,
+)
