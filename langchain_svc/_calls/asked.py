@@ -13,7 +13,14 @@ from dataclasses import replace
 from .calls import CUT_OFF, Raw
 from .cursor import Cursor
 from .judge import calls_in
-from .leftover import SPILL, account, is_next, may_be_call, space, space_or_end
+from .leftover import (
+    SPILL,
+    account,
+    is_next,
+    may_be_call,
+    pass_blanks,
+    pass_blanks_or_end,
+)
 from .marks import CALL_MARK, CLOSING, NAMED_ELEMENT
 
 FENCE = re.compile(r"`{3,9}[ \t]{0,9}\w{0,20}\s{0,40}(?=[^\s`])")
@@ -23,30 +30,30 @@ _OWN_END = re.compile(r"</?tool_call>|\n[ \t]*\n|<tool_response")
 _CLOSED = re.compile(r"</[^<>\n]{1,60}>\s{0,10}\Z")
 
 
-def own(c: Cursor) -> list[Raw] | None:
+def read_tags(cursor: Cursor) -> list[Raw] | None:
     """`<tool_call>{"name": …, "arguments": …}</tool_call>`, or whatever stands in these tags."""
-    space(c)
-    begin = c.at
-    if c.accept("</tool_call>"):
+    pass_blanks(cursor)
+    begin = cursor.at
+    if cursor.accept("</tool_call>"):
         return [Raw(None, fault="the block is empty", whole=True)]
-    raws = inside(c, tagged=True)
+    raws = read_inside(cursor, tagged=True)
     if raws:
-        close(c, raws, "tool_call", demanded=True)
-        is_closed = c.text[begin : c.at].rstrip().endswith("</tool_call>")
+        close(cursor, raws, "tool_call", demanded=True)
+        is_closed = cursor.text[begin : cursor.at].rstrip().endswith("</tool_call>")
         if is_closed and raws[-1].fault == CUT_OFF:
             # The answer goes on, so max_tokens did not cut it: the model can be told.
             raws[-1] = replace(raws[-1], fault="a value in it does not end", whole=True)
         return raws
-    if raws is not None and is_next(c):
+    if raws is not None and is_next(cursor):
         return raws  # these tags stand around those of the next call
-    return _unread(c, begin)
+    return _unread(cursor, begin)
 
 
-def _unread(c: Cursor, begin: int) -> list[Raw] | None:
+def _unread(cursor: Cursor, begin: int) -> list[Raw] | None:
     """What stands in our own tags and is a call in no form; prose may speak of the tags alone."""
-    c.at = begin
-    text, end = c.until(_OWN_END, need=">\n")
-    name = c.judge.named_in(text)
+    cursor.at = begin
+    text, end = cursor.until(_OWN_END, need=">\n")
+    name = cursor.judge.named_in(text)
     if _SPOKEN_OF.match(text) and not name:
         return None
     fault = "this is not a JSON object with a name and arguments"
@@ -54,59 +61,59 @@ def _unread(c: Cursor, begin: int) -> list[Raw] | None:
         return [Raw(None, fault=fault, whole=True)]
     if not text.strip() and end is None:
         return [Raw(None, fault=CUT_OFF)]
-    c.at = begin
+    cursor.at = begin
     if name is None:
         return None
     return [Raw(name, leftover=fault)]
 
 
-def inside(c: Cursor, *, tagged: bool) -> list[Raw] | None:
+def read_inside(cursor: Cursor, *, tagged: bool) -> list[Raw] | None:
     """The calls that begin here; empty if another opening tag stands here."""
-    fence = c.match(FENCE, 60) if c.char() == "`" else None
-    char = c.char()
+    fence = cursor.match(FENCE, 60) if cursor.char() == "`" else None
+    char = cursor.char()
     if char == "<":
-        return c.families.inside(c) or []
+        return cursor.families.inside(cursor) or []
     if char in ("{", "["):
-        raws = bare(c, tagged=tagged)
+        raws = read_bare(cursor, tagged=tagged)
     else:
-        raws = c.families.inside(c)
+        raws = cursor.families.inside(cursor)
     if fence:
-        c.space()
-        c.accept("```")
+        cursor.space()
+        cursor.accept("```")
     return raws
 
 
-def close(c: Cursor, raws: list[Raw], word: str, *, demanded: bool) -> None:
+def close(cursor: Cursor, raws: list[Raw], word: str, *, demanded: bool) -> None:
     """Pass over brackets too many and the closing tag; what stands before it is left over.
 
     `demanded`: the form has a closing tag, so without one the call ends only where the answer does
     or another call begins.
     """
-    begin = c.at
-    if _CLOSED.search(c.text, max(0, begin - 80), begin):
+    begin = cursor.at
+    if _CLOSED.search(cursor.text, max(0, begin - 80), begin):
         return
-    c.skip(SPILL)
-    space_or_end(c)
-    if c.char() in ("<", "[", "✿"):
-        mark = c.match(CALL_MARK, 80)
-        is_closed = CLOSING.search(mark[0]) if mark else c.accept(f"</{word}>")
+    cursor.skip(SPILL)
+    pass_blanks_or_end(cursor)
+    if cursor.char() in ("<", "[", "✿"):
+        mark = cursor.match(CALL_MARK, 80)
+        is_closed = CLOSING.search(mark[0]) if mark else cursor.accept(f"</{word}>")
         if is_closed:
             return
-    c.at = begin
+    cursor.at = begin
     if demanded or raws[-1].repaired:
-        account(c, raws)
+        account(cursor, raws)
 
 
-def json_calls(c: Cursor, *, tagged: bool) -> list[Raw] | None:
+def json_calls(cursor: Cursor, *, tagged: bool) -> list[Raw] | None:
     """The calls that the JSON here is."""
-    begin = c.at
-    json = c.json(lines=not tagged)
+    begin = cursor.at
+    json = cursor.json(lines=not tagged)
     if json is None:
         return None
-    raws = calls_in(json.value, c.judge, tagged=tagged)
+    raws = calls_in(json.value, cursor.judge, tagged=tagged)
     if not raws:
         if raws is None and json.fault:
-            c.at = begin  # other calls may stand in what was left open
+            cursor.at = begin  # other calls may stand in what was left open
         return raws
     if json.repaired:
         raws = [replace(raw, repaired=True) for raw in raws]
@@ -129,47 +136,47 @@ _SURE_LABELS = _CODE_LABELS.union((
 _LABELS = _SURE_LABELS.union(("", "xml", "text", "plaintext"))
 
 
-def bare(c: Cursor, *, tagged: bool = False) -> list[Raw] | None:
+def read_bare(cursor: Cursor, *, tagged: bool = False) -> list[Raw] | None:
     """`{"name": …, "arguments": …}`, lists of these, `{"tool_calls": […]}`, `[name(key=value)]`."""
-    begin = c.at
-    if c.char() == "[":
-        raws = c.families.listed(c)
+    begin = cursor.at
+    if cursor.char() == "[":
+        raws = cursor.families.listed(cursor)
         if raws is not None:
             return raws
-        c.at = begin
-    if tagged or may_be_call(c):
-        return json_calls(c, tagged=tagged)
+        cursor.at = begin
+    if tagged or may_be_call(cursor):
+        return json_calls(cursor, tagged=tagged)
     return None
 
 
-def fenced(c: Cursor, *, after_prose: bool = False) -> list[Raw] | None:
+def read_fence(cursor: Cursor, *, after_prose: bool = False) -> list[Raw] | None:
     """A fence whose text begins with a call; the cursor is left inside of it.
 
     Fences show examples, too: it must name an offered tool, and after prose its label must be one
     for calls or data.
     """
-    c.skip(_TICKS)
-    match = c.match(_LABEL, 40)
+    cursor.skip(_TICKS)
+    match = cursor.match(_LABEL, 40)
     label = match[1].lower() if match else None
     if label not in (_SURE_LABELS if after_prose else _LABELS):
         return None
-    raws = _in_fence(c, is_code=label in _CODE_LABELS)
+    raws = _in_fence(cursor, is_code=label in _CODE_LABELS)
     while raws == []:  # a mark before another one
-        raws = _in_fence(c, is_code=label in _CODE_LABELS)
-    if raws and any(c.judge.find(raw.name) for raw in raws):
+        raws = _in_fence(cursor, is_code=label in _CODE_LABELS)
+    if raws and any(cursor.judge.find(raw.name) for raw in raws):
         return raws
     return None
 
 
-def _in_fence(c: Cursor, *, is_code: bool) -> list[Raw] | None:
-    c.space()
-    char = c.char()
-    mark = c.match(CALL_MARK, 80) if char in ("<", "[") else None
+def _in_fence(cursor: Cursor, *, is_code: bool) -> list[Raw] | None:
+    cursor.space()
+    char = cursor.char()
+    mark = cursor.match(CALL_MARK, 80) if char in ("<", "[") else None
     if mark:
-        return c.families.marked(c, mark[0])
+        return cursor.families.marked(cursor, mark[0])
     if char in ("{", "["):
-        return bare(c)
+        return read_bare(cursor)
     if char == "<":
-        is_named = c.match(NAMED_ELEMENT, 80, peek=True)
-        return c.families.named_element(c) if is_named else None
-    return c.families.code(c) if is_code else None
+        is_named = cursor.match(NAMED_ELEMENT, 80, peek=True)
+        return cursor.families.named_element(cursor) if is_named else None
+    return cursor.families.code(cursor) if is_code else None

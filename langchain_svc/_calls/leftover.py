@@ -40,53 +40,57 @@ _SURE_KEYS = frozenset((*ARGUMENT_KEYS, *CONTAINER_KEYS))
 _MOST = 4000  # characters in which a call must show what it is
 
 
-def account(c: Cursor, raws: list[Raw]) -> None:
+def account(cursor: Cursor, raws: list[Raw]) -> None:
     """Note in the last call that text follows it which belongs to no part of it."""
-    begin = c.at
-    c.skip(SPILL)
-    space_or_end(c)
+    begin = cursor.at
+    cursor.skip(SPILL)
+    pass_blanks_or_end(cursor)
     has_reason = raws[-1].fault or raws[-1].leftover
-    is_alone = not c.char() or has_reason or is_next(c)
-    c.at = begin
+    is_alone = not cursor.char() or has_reason or is_next(cursor)
+    cursor.at = begin
     if not is_alone:
         raws[-1] = replace(raws[-1], leftover=_NO_CLOSER)
-        _pass_closer(c)
+        _pass_closer(cursor)
 
 
-def is_next(c: Cursor) -> bool:
+def is_next(cursor: Cursor) -> bool:
     """Whether another call begins here, or the turn ends; the cursor stays."""
-    if c.char() == "{":
-        return may_be_call(c)
-    if c.char() not in ("<", "[", "✿"):
+    if cursor.char() == "{":
+        return may_be_call(cursor)
+    if cursor.char() not in ("<", "[", "✿"):
         return False
-    begin = c.at
-    match = c.match(_NEXT, 120)
-    c.at = begin
+    begin = cursor.at
+    match = cursor.match(_NEXT, 120)
+    cursor.at = begin
     if match:
         return True
-    return c.sees(*(f"<{name}>" for name in c.judge.names))
+    return cursor.sees(*(f"<{name}>" for name in cursor.judge.names))
 
 
-def _pass_closer(c: Cursor) -> None:
+def _pass_closer(cursor: Cursor) -> None:
     """Go behind the closing tag of a call that holds text which nobody reads, if one comes soon."""
-    match = _CLOSER.search(c.text, c.at, c.at + _FARTHEST_CLOSER)
-    if match is None and not c.final and len(c.text) - c.at < _FARTHEST_CLOSER:
+    match = _CLOSER.search(cursor.text, cursor.at, cursor.at + _FARTHEST_CLOSER)
+    if (
+        match is None
+        and not cursor.final
+        and len(cursor.text) - cursor.at < _FARTHEST_CLOSER
+    ):
         raise More(">")
-    if match and not MARK_FOLLOWS.search(c.text, c.at, match.start()):
-        c.at = match.end()
+    if match and not MARK_FOLLOWS.search(cursor.text, cursor.at, match.start()):
+        cursor.at = match.end()
 
 
-def space(c: Cursor) -> None:
+def pass_blanks(cursor: Cursor) -> None:
     """Pass over white space, and what a family writes before each tag."""
-    space_or_end(c)
-    if c.open:
+    pass_blanks_or_end(cursor)
+    if cursor.open:
         raise More
 
 
-def space_or_end(c: Cursor) -> None:
+def pass_blanks_or_end(cursor: Cursor) -> None:
     """Pass over the same, where the text may end behind it."""
-    c.skip(_BLANKS)
-    if not c.final and _HALF_BEFORE.match(c.text, c.at):
+    cursor.skip(_BLANKS)
+    if not cursor.final and _HALF_BEFORE.match(cursor.text, cursor.at):
         raise More
 
 
@@ -94,72 +98,76 @@ def space_or_end(c: Cursor) -> None:
 # An answer may be JSON, too: if its first keys are not those of a call, it is prose at once.
 
 
-def may_be_call(c: Cursor) -> bool:
+def may_be_call(cursor: Cursor) -> bool:
     """Whether the first keys and the name are those of a call; the cursor stays."""
-    begin = c.at
-    end = min(len(c.text), begin + _MOST)
+    begin = cursor.at
+    end = min(len(cursor.text), begin + _MOST)
     try:
-        return _has_first_keys(c, end)
+        return _has_first_keys(cursor, end)
     finally:
-        c.cost += c.at - begin
-        c.at = begin
+        cursor.cost += cursor.at - begin
+        cursor.at = begin
 
 
-def _has_first_keys(c: Cursor, end: int) -> bool:
+def _has_first_keys(cursor: Cursor, end: int) -> bool:
     """Read keys up to the one that decides: what names an offered tool, or holds arguments."""
     for bracket in "[{{":  # braces may be doubled, as templates want them
-        if c.text.startswith(bracket, c.at, end):
-            c.at += 1
-            _gap(c, end)
+        if cursor.text.startswith(bracket, cursor.at, end):
+            cursor.at += 1
+            _gap(cursor, end)
     while True:
-        match = _KEY_TOKEN.match(c.text, c.at, end)
+        match = _KEY_TOKEN.match(cursor.text, cursor.at, end)
         if match is None:
-            return _wait(c, end, _HALF_KEY_TOKEN.match(c.text, c.at, end))
+            return _wait(
+                cursor, end, _HALF_KEY_TOKEN.match(cursor.text, cursor.at, end)
+            )
         key = fold_key(match["key"])
-        c.at = match.end()
-        _gap(c, end)
-        if c.at == end:
-            return _wait(c, end, half=True)
-        decided = _decides(c, key, end)
+        cursor.at = match.end()
+        _gap(cursor, end)
+        if cursor.at == end:
+            return _wait(cursor, end, half=True)
+        decided = _decides(cursor, key, end)
         if decided is not None:
             return decided
         # The next key decides.
-        value = _SIDE_VALUE.match(c.text, c.at, end)
+        value = _SIDE_VALUE.match(cursor.text, cursor.at, end)
         if value is None:
-            return _wait(c, end, _HALF_SIDE_VALUE.match(c.text, c.at, end))
-        c.at = value.end()
-        _gap(c, end)
-        if not c.text.startswith(",", c.at, end):
-            return _wait(c, end, half=c.at == end)
-        c.at += 1
-        _gap(c, end)
+            return _wait(
+                cursor, end, _HALF_SIDE_VALUE.match(cursor.text, cursor.at, end)
+            )
+        cursor.at = value.end()
+        _gap(cursor, end)
+        if not cursor.text.startswith(",", cursor.at, end):
+            return _wait(cursor, end, half=cursor.at == end)
+        cursor.at += 1
+        _gap(cursor, end)
 
 
-def _decides(c: Cursor, key: str, end: int) -> bool | None:
+def _decides(cursor: Cursor, key: str, end: int) -> bool | None:
     """Whether a key with the value here is one of a call; None if any JSON may have it."""
-    if c.text[c.at] in "{[":
+    if cursor.text[cursor.at] in "{[":
         return key in _SURE_KEYS or key in NAME_KEYS
     if key in SIDE_KEYS:
         return None
     if key not in NAME_KEYS:
         return key in _SURE_KEYS
-    name = _BARE_NAME.match(c.text, c.at, end)
-    if name is None and c.judge.may_begin(c.text[c.at : end]):
-        return _wait(c, end, half=True)
-    if name and c.judge.find(name[1]):
+    name = _BARE_NAME.match(cursor.text, cursor.at, end)
+    if name is None and cursor.judge.may_begin(cursor.text[cursor.at : end]):
+        return _wait(cursor, end, half=True)
+    if name and cursor.judge.find(name[1]):
         return True
     return None
 
 
-def _gap(c: Cursor, end: int) -> None:
+def _gap(cursor: Cursor, end: int) -> None:
     """Pass over white space and comments, a token at a time."""
-    while match := _COMMENT_OR_BLANK.match(c.text, c.at, end):
-        c.at = match.end()
+    while match := _COMMENT_OR_BLANK.match(cursor.text, cursor.at, end):
+        cursor.at = match.end()
 
 
-def _wait(c: Cursor, end: int, half: object) -> bool:
+def _wait(cursor: Cursor, end: int, half: object) -> bool:
     """It is no call, unless half of a token stands here: then more text is needed."""
-    is_half = half or _HALF_COMMENT.match(c.text, c.at, end)
-    if is_half and not c.final and end == len(c.text):
+    is_half = half or _HALF_COMMENT.match(cursor.text, cursor.at, end)
+    if is_half and not cursor.final and end == len(cursor.text):
         raise More
     return False

@@ -86,10 +86,12 @@ class Scanner:
         self.ended = False
         self.judge = Judge(tools)
         self._families = families
-        self._readers = {"<tool_call>": asked.own, **families.readers}
+        self._readers = {"<tool_call>": asked.read_tags, **families.readers}
         self._openers = marks.openers(frozenset(self._readers))
-        self._loose = frozenset[Reader]((*families.loose, asked.bare, asked.fenced))
-        self._asked = asked.fenced if fences else asked.own
+        self._loose = frozenset[Reader](
+            (*families.loose, asked.read_bare, asked.read_fence)
+        )
+        self._asked = asked.read_fence if fences else asked.read_tags
         self._mode: Callable[[], Iterator[Piece]] = self._beginning
 
         # The text: a buffer, what has come after it, and what was dropped before it.
@@ -272,7 +274,7 @@ class Scanner:
         if match["json"]:
             if not self._final and self._openers.may_begin(self._text, begin):
                 raise More  # `[TO`
-            yield from self._try(asked.bare, begin, begin + 1)
+            yield from self._try(asked.read_bare, begin, begin + 1)
         elif match["marker"]:
             yield from self._mark(match["marker"], end)
         elif match["thinks"]:
@@ -291,7 +293,9 @@ class Scanner:
         elif element in self.judge.names:
             own_element = self._families.own_element
             prefix = match["prefix"] or ""
-            yield from self._try(lambda c: own_element(c, element, prefix), end, end)
+            yield from self._try(
+                lambda cursor: own_element(cursor, element, prefix), end, end
+            )
         elif match["named"]:
             yield from self._try(self._families.named_element, begin, end)
         elif match["mark"]:
@@ -313,7 +317,7 @@ class Scanner:
                 return
             if not marks.CLOSING.search(mark):
                 marked = self._families.marked
-                yield from self._try(lambda c: marked(c, mark), end, end)
+                yield from self._try(lambda cursor: marked(cursor, mark), end, end)
                 return
         is_token = mark[1] in "|｜" or (noise and mark[1] != "/")
         if self._last_calls or is_token:
@@ -329,7 +333,7 @@ class Scanner:
     def _try(self, reader: Reader, begin: int, otherwise: int) -> Iterator[Piece]:
         """Read a call from `begin` on; where there is none, the text up to `otherwise` is prose."""
         if self._is_weary():
-            if reader is asked.bare:
+            if reader is asked.read_bare:
                 yield from self._pass_prose(otherwise)
             else:
                 yield self._pass_markup(otherwise)
@@ -339,7 +343,7 @@ class Scanner:
         self._wasted += max(0, cursor.cost - (cursor.at - begin))
         if raws is None:
             unread = not self._line.has_begun
-            if reader in (asked.bare, asked.own):
+            if reader in (asked.read_bare, asked.read_tags):
                 unread = False
                 # The reader has passed over text in which no call can begin.
                 otherwise = max(otherwise, cursor.at)
@@ -362,7 +366,7 @@ class Scanner:
         self._gap = []
         if any(isinstance(call, Doubt) for call in calls):
             self._gap = None
-        has_marks = reader is not asked.bare
+        has_marks = reader is not asked.read_bare
         repeats = self._last_had_marks and not has_marks and calls == self._last_calls
         self._last_had_marks = has_marks
         if repeats:
@@ -389,7 +393,7 @@ class Scanner:
     ) -> list[Call | BadCall | Doubt]:
         is_asked = reader is self._asked
         loose = reader in self._loose and not is_asked
-        if reader is asked.bare and self._gap is not None:
+        if reader is asked.read_bare and self._gap is not None:
             # JSON behind a call is as certain as that call; JSON that begins the answer is certain.
             loose = bool(self._last_calls) and _is_loose(self._last_calls[-1])
         source = _OPENING.sub("", text).rstrip()
@@ -480,10 +484,10 @@ class Scanner:
         if not self._is_weary():
             cursor = self._cursor(self._at)
             is_after_prose = self._gap is None and not self._reacts
-            raws = asked.fenced(cursor, after_prose=is_after_prose)
+            raws = asked.read_fence(cursor, after_prose=is_after_prose)
             if raws:
                 self._fence = ticks
-                yield from self._accept(raws, cursor.at, asked.fenced)
+                yield from self._accept(raws, cursor.at, asked.read_fence)
                 return
             self._wasted += cursor.cost
         line = _FENCE_LINE.match(self._text, end)

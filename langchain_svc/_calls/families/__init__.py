@@ -10,10 +10,10 @@ from __future__ import annotations
 
 from functools import partial
 
-from ..asked import close, inside
+from ..asked import close, read_inside
 from ..calls import Raw
 from ..cursor import Cursor, Families, Reader
-from ..leftover import space
+from ..leftover import pass_blanks
 from ..marks import MARK_FOLLOWS
 from .elements import NAME_TAGS, name_and_arguments, named_element, own_element
 from .gemma import gemma
@@ -25,38 +25,38 @@ _UNSURE = ("<xml>", "<|channel|>commentary ", "<|start|>assistant")
 _SPEAKS_OF_TOOLS = ("<tool>", "<tools>", *_UNSURE)  # other texts have these, too
 
 
-def marked(c: Cursor, mark: str) -> list[Raw] | None:
+def marked(cursor: Cursor, mark: str) -> list[Raw] | None:
     """What stands after the mark of any family; the mark alone is dropped before another one."""
-    begin = c.at
+    begin = cursor.at
     is_sure = mark not in _SPEAKS_OF_TOOLS
-    space(c)
-    raws = inside(c, tagged=is_sure)
+    pass_blanks(cursor)
+    raws = read_inside(cursor, tagged=is_sure)
     if not raws:
-        c.at = begin
-        raws = headed(c, offered=not is_sure)
+        cursor.at = begin
+        raws = headed(cursor, offered=not is_sure)
     if not raws:
-        c.at = begin
-        space(c)
-        is_dropped = mark[1] in "|｜" or c.match(MARK_FOLLOWS, 80)
-        c.at = begin
+        cursor.at = begin
+        pass_blanks(cursor)
+        is_dropped = mark[1] in "|｜" or cursor.match(MARK_FOLLOWS, 80)
+        cursor.at = begin
         return [] if is_dropped else None
     # Special tokens and brackets often have no closer, elements have one.
     is_element = mark[0] == "<" and mark[1].isalpha()
-    close(c, raws, mark[1:-1], demanded=is_element)
+    close(cursor, raws, mark[1:-1], demanded=is_element)
     return raws
 
 
-def _inside(c: Cursor) -> list[Raw] | None:
+def _inside(cursor: Cursor) -> list[Raw] | None:
     """What stands after a mark and is no JSON."""
-    begin = c.at
-    if c.char() == "<":
-        raws = name_and_arguments(c) if c.sees(*NAME_TAGS) else None
+    begin = cursor.at
+    if cursor.char() == "<":
+        raws = name_and_arguments(cursor) if cursor.sees(*NAME_TAGS) else None
         if not raws:
-            c.at = begin
+            cursor.at = begin
         return raws
     for reader in (name_and_arguments, python_calls, headed):
-        c.at = begin
-        raws = reader(c)
+        cursor.at = begin
+        raws = reader(cursor)
         if raws:
             return raws
     return None

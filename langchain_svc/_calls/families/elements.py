@@ -10,7 +10,7 @@ from ..asked import FENCE
 from ..calls import CUT_OFF, Raw, Tool
 from ..cursor import Cursor
 from ..judge import ARGUMENT_KEYS, NAME_KEYS
-from ..leftover import account, space, space_or_end
+from ..leftover import account, pass_blanks, pass_blanks_or_end
 from ..marks import BEFORE, CALL, LT, PARAM, PREFIX, SUFFIX
 
 # A value may hold anything, tags of calls too. So it ends at its own closing tag before another tag
@@ -64,97 +64,99 @@ _ARGUMENT_ENDS = (
 )
 
 
-def named_element(c: Cursor) -> list[Raw] | None:
+def named_element(cursor: Cursor) -> list[Raw] | None:
     """`<function=name>`, `<invoke name="…">` and their like; other documents have them, too."""
-    head = c.match(_ELEMENT_HEAD, 300)
+    head = cursor.match(_ELEMENT_HEAD, 300)
     if head is None:
         return None
-    raw, ended = _arguments(c, head["name"], element=head["element"])
-    if not (raw.arguments or c.judge.find(raw.name)):
+    raw, ended = _arguments(cursor, head["name"], element=head["element"])
+    if not (raw.arguments or cursor.judge.find(raw.name)):
         return None
-    return _accounted(c, raw, ended=ended)
+    return _accounted(cursor, raw, ended=ended)
 
 
-def own_element(c: Cursor, name: str, prefix: str = "") -> list[Raw] | None:
+def own_element(cursor: Cursor, name: str, prefix: str = "") -> list[Raw] | None:
     """`<get_weather><city>…</city></get_weather>`, or with JSON inside."""
-    space(c)
-    begin = c.at
-    char = c.char()
-    has_key = char == "<" and _own_key(c, name) is not None
+    pass_blanks(cursor)
+    begin = cursor.at
+    char = cursor.char()
+    has_key = char == "<" and _own_key(cursor, name) is not None
     if char != "{" and not has_key:
         return None  # an element of a document
-    c.at = begin
-    raw, ended = _arguments(c, name, f"</{prefix}{name}>")
+    cursor.at = begin
+    raw, ended = _arguments(cursor, name, f"</{prefix}{name}>")
     if raw.texts or ended:
-        return _accounted(c, raw, ended=ended)
+        return _accounted(cursor, raw, ended=ended)
     return None
 
 
-def name_and_arguments(c: Cursor) -> list[Raw] | None:
+def name_and_arguments(cursor: Cursor) -> list[Raw] | None:
     """`name`, or an element with it, then elements or JSON: GLM and many others."""
-    child = c.match(_CHILD_NAME, 260) if c.char() == "<" else None
-    name = child["name"] if child else c.word()
-    is_offered = c.judge.find(name) is not None
-    c.space()
-    if c.sees("<tool_sep") and c.match(_SEPARATOR, 80):
-        c.space()
-    begins = is_offered if child else c.char() == "<"
+    child = cursor.match(_CHILD_NAME, 260) if cursor.char() == "<" else None
+    name = child["name"] if child else cursor.word()
+    is_offered = cursor.judge.find(name) is not None
+    cursor.space()
+    if cursor.sees("<tool_sep") and cursor.match(_SEPARATOR, 80):
+        cursor.space()
+    begins = is_offered if child else cursor.char() == "<"
     if not name or not begins:
         return None
-    raw, ended = _arguments(c, name)
+    raw, ended = _arguments(cursor, name)
     if raw.arguments or raw.fault or (ended and is_offered):
-        return _accounted(c, raw, ended=ended)
+        return _accounted(cursor, raw, ended=ended)
     return None
 
 
-def _accounted(c: Cursor, raw: Raw, *, ended: bool) -> list[Raw]:
+def _accounted(cursor: Cursor, raw: Raw, *, ended: bool) -> list[Raw]:
     """The call of an element; what follows an element that was not closed is left over."""
     raws = [raw]
     if not ended:
-        account(c, raws)
+        account(cursor, raws)
     return raws
 
 
 def _arguments(
-    c: Cursor, name: str, closing: str = "", *, element: str = ""
+    cursor: Cursor, name: str, closing: str = "", *, element: str = ""
 ) -> tuple[Raw, bool]:
     """The arguments up to `closing`, or up to any end of a call, and whether that end came.
 
     They are JSON, or an element for each argument. An element may stand around all of them.
     """
-    space(c)
-    begin = c.at
-    tool = c.judge.find(name)
-    holder = c.match(_HOLDER, 60) if c.char() == "<" else None
+    pass_blanks(cursor)
+    begin = cursor.at
+    tool = cursor.judge.find(name)
+    holder = cursor.match(_HOLDER, 60) if cursor.char() == "<" else None
     if holder and tool and holder[1] in tool.properties:
         holder = None  # it is an argument itself
-        c.at = begin
+        cursor.at = begin
     inner = f"</{holder[1]}>" if holder else closing
-    if c.char() in ("{", "["):
-        raw = with_json(c, name)
-        space_or_end(c)
-        ended = _ends(c, inner)
+    if cursor.char() in ("{", "["):
+        raw = with_json(cursor, name)
+        pass_blanks_or_end(cursor)
+        ended = _ends(cursor, inner)
     else:
-        raw, ended = _elements(c, name, inner, element)
+        raw, ended = _elements(cursor, name, inner, element)
     if holder and ended:
-        space_or_end(c)
-        ended = _ends(c, closing)
+        pass_blanks_or_end(cursor)
+        ended = _ends(cursor, closing)
     return raw, ended
 
 
-def _elements(c: Cursor, name: str, closing: str, element: str) -> tuple[Raw, bool]:
-    tool = c.judge.find(name)
+def _elements(
+    cursor: Cursor, name: str, closing: str, element: str
+) -> tuple[Raw, bool]:
+    tool = cursor.judge.find(name)
     arguments: dict[str, str | list[str]] = {}
     raw = Raw(name, arguments, texts=True)
     while True:
-        space(c)
-        if _ends(c, closing):
+        pass_blanks(cursor)
+        if _ends(cursor, closing):
             return replace(raw, whole=True), True
-        key, ends = _argument_begins(c, name, element, named=bool(closing))
+        key, ends = _argument_begins(cursor, name, element, named=bool(closing))
         if not key:
-            fault = CUT_OFF if c.sees("<arg_key") else ""
+            fault = CUT_OFF if cursor.sees("<arg_key") else ""
             return replace(raw, fault=fault, repaired=True), False
-        text, match = c.until(*ends)
+        text, match = cursor.until(*ends)
         if match is None:
             arguments[key] = text
             return Raw(name, arguments, CUT_OFF, texts=True), False
@@ -193,51 +195,51 @@ def _is_list(tool: Tool | None, key: str) -> bool:
     return isinstance(schema, dict) and "array" in schema.get("type", ())
 
 
-def _ends(c: Cursor, closing: str) -> bool:
+def _ends(cursor: Cursor, closing: str) -> bool:
     if closing:
-        return c.accept(closing)
-    return c.sees("</") and c.match(_END, 200) is not None
+        return cursor.accept(closing)
+    return cursor.sees("</") and cursor.match(_END, 200) is not None
 
 
 def _argument_begins(
-    c: Cursor, name: str, element: str, *, named: bool
+    cursor: Cursor, name: str, element: str, *, named: bool
 ) -> tuple[str, tuple[re.Pattern[str], ...]]:
     """An argument's name and what ends its value; `named`: any element is one, a <function> too."""
-    begin = c.at
-    if c.sees("<arg_key"):
-        pair = c.match(_ARGUMENT_KEY)
+    begin = cursor.at
+    if cursor.sees("<arg_key"):
+        pair = cursor.match(_ARGUMENT_KEY)
         return pair["key"] if pair else "", _ARGUMENT_ENDS
-    key = _own_key(c, name, other=named)
+    key = _own_key(cursor, name, other=named)
     if key:
         return key, (re.compile(f"{LT}/{re.escape(key)}>"),)
-    tag = c.match(_TAG, 200) if c.char() == "<" else None
+    tag = cursor.match(_TAG, 200) if cursor.char() == "<" else None
     if tag and not tag["call"]:
         return tag["a"] or tag["b"] or tag["c"] or "", _value_ends(element)
-    c.at = begin
+    cursor.at = begin
     return "", ()
 
 
-def _own_key(c: Cursor, name: str, *, other: bool = False) -> str | None:
+def _own_key(cursor: Cursor, name: str, *, other: bool = False) -> str | None:
     """The argument whose element of its own name begins here; the tool must have it, or `other`."""
-    begin = c.at
-    tool = c.judge.find(name)
-    match = c.match(_KEY, 80)
+    begin = cursor.at
+    tool = cursor.judge.find(name)
+    match = cursor.match(_KEY, 80)
     key = match["key"] if match else ""
     if other and _ANY_KEY.match(key):
         return key
     if key and tool and key in tool.properties:
         return key
-    c.at = begin
+    cursor.at = begin
     return None
 
 
-def with_json(c: Cursor, name: str, *, loose: bool = False) -> Raw:
+def with_json(cursor: Cursor, name: str, *, loose: bool = False) -> Raw:
     """The call of this name with the JSON that begins here, or with none."""
-    fence = c.match(FENCE, 60) if c.char() == "`" else None
-    json = c.json() if c.char() in ("{", "[") else None
+    fence = cursor.match(FENCE, 60) if cursor.char() == "`" else None
+    json = cursor.json() if cursor.char() in ("{", "[") else None
     if fence:
-        c.space()
-        c.accept("```")
+        cursor.space()
+        cursor.accept("```")
     if json is None:
         return Raw(name, fault="unreadable arguments")
     return Raw(

@@ -16,12 +16,12 @@ _GEMMA_END = re.compile(
 )
 
 
-def gemma(c: Cursor) -> list[Raw] | None:
+def gemma(cursor: Cursor) -> list[Raw] | None:
     """`<|tool_call>call:name{…}<tool_call|>`, and FunctionGemma's `<start_function_call>`."""
-    head = c.match(_GEMMA_HEAD)
+    head = cursor.match(_GEMMA_HEAD)
     if not head:
         return None
-    parts = _GEMMA_QUOTE.split(c.until(_GEMMA_END)[0])
+    parts = _GEMMA_QUOTE.split(cursor.until(_GEMMA_END)[0])
     # Every second part stood between two marks, so it is a string.
     parts[1::2] = map(dumps, parts[1::2])
     parsed = read_json("".join(parts))

@@ -28,39 +28,41 @@ _HALF_HEAD_TOKEN = re.compile(
 _LONGEST_HEAD = 200
 
 
-def headed(c: Cursor, *, offered: bool = True) -> list[Raw] | None:
+def headed(cursor: Cursor, *, offered: bool = True) -> list[Raw] | None:
     """A name and JSON, whatever marks stand around the name: most families' own formats."""
-    begin = c.at
-    name = _head(c)
-    if name is None or (offered and not c.judge.find(name)):
+    begin = cursor.at
+    name = _head(cursor)
+    if name is None or (offered and not cursor.judge.find(name)):
         return None
-    has_bracket = "(" in c.text[begin : c.at]
-    raw = with_json(c, name)
-    c.space()
+    has_bracket = "(" in cursor.text[begin : cursor.at]
+    raw = with_json(cursor, name)
+    cursor.space()
     if has_bracket:
-        c.accept("```", ")")
+        cursor.accept("```", ")")
     else:
-        c.accept("```")
+        cursor.accept("```")
     return [raw]
 
 
-def _head(c: Cursor) -> str | None:
+def _head(cursor: Cursor) -> str | None:
     """Pass over the one name before a brace, and what stands around it; None if there is none.
 
     A filler is the name only where there is no other word.
     """
-    end = c.at + _LONGEST_HEAD
+    end = cursor.at + _LONGEST_HEAD
     filler: str | None = None
     name: str | None = None
-    while c.char() != "{":
-        match = _HEAD_TOKEN.match(c.text, c.at, end)
-        may_grow = match is not None and match.end() == len(c.text)
-        is_half = may_grow or _HALF_HEAD_TOKEN.match(c.text, c.at, end) is not None
-        if is_half and not c.final and len(c.text) < end:
+    while cursor.char() != "{":
+        match = _HEAD_TOKEN.match(cursor.text, cursor.at, end)
+        may_grow = match is not None and match.end() == len(cursor.text)
+        is_half = (
+            may_grow or _HALF_HEAD_TOKEN.match(cursor.text, cursor.at, end) is not None
+        )
+        if is_half and not cursor.final and len(cursor.text) < end:
             raise More
         if match is None:
             return None
-        c.at = match.end()
+        cursor.at = match.end()
         word = match["word"]
         if word in _FILLERS:
             filler = filler or word
@@ -71,25 +73,25 @@ def _head(c: Cursor) -> str | None:
     return name or filler
 
 
-def unmarked(c: Cursor) -> list[Raw] | None:
+def unmarked(cursor: Cursor) -> list[Raw] | None:
     """A call whose marks a server has taken away; prose may begin with a tool's name, too."""
-    while match := _BEFORE_NAME.match(c.text, c.at):
+    while match := _BEFORE_NAME.match(cursor.text, cursor.at):
         if match["word"] and match["word"] not in _FILLERS:
             break
-        c.at = match.end()
-    begin = c.at
-    if not c.final and f" {c.text[begin:]}" in _FILLER_BEGINS:
+        cursor.at = match.end()
+    begin = cursor.at
+    if not cursor.final and f" {cursor.text[begin:]}" in _FILLER_BEGINS:
         raise More
-    c.accept("print(")
-    if not c.judge.find(c.word()):
+    cursor.accept("print(")
+    if not cursor.judge.find(cursor.word()):
         return None
-    c.at = begin
-    raws = headed(c)
+    cursor.at = begin
+    raws = headed(cursor)
     if raws is None:
-        c.at = begin
-        raws = python_calls(c)
-        if raws and c.char() not in ("", "\n"):
+        cursor.at = begin
+        raws = python_calls(cursor)
+        if raws and cursor.char() not in ("", "\n"):
             return None
-    if raws and all(map(c.judge.fits, raws)):
+    if raws and all(map(cursor.judge.fits, raws)):
         return raws
     return None

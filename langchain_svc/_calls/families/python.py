@@ -14,39 +14,39 @@ _BETWEEN = re.compile(r"[\s,;]*")
 _KEYWORD = re.compile(r"(\w+)\s*=(?!=)\s*")
 
 
-def python_list(c: Cursor) -> list[Raw] | None:
+def python_list(cursor: Cursor) -> list[Raw] | None:
     """`[name(key=value), …]`: Llama 3.2 and 4, LFM2, BFCL's own prompt."""
-    c.at += 1
-    raws = python_calls(c, listed=True)
-    c.skip(_BETWEEN)
-    if raws and (c.accept("]") or not c.char()):
+    cursor.at += 1
+    raws = python_calls(cursor, listed=True)
+    cursor.skip(_BETWEEN)
+    if raws and (cursor.accept("]") or not cursor.char()):
         return raws
     return None
 
 
-def python_calls(c: Cursor, *, listed: bool = False) -> list[Raw] | None:
+def python_calls(cursor: Cursor, *, listed: bool = False) -> list[Raw] | None:
     """`name(key=value)`, one or several; in a list the first of them tells what it is."""
     raws: list[Raw] = []
     while True:
-        begin = c.at
-        c.skip(_BETWEEN)
-        is_printed = c.accept("print(")
-        name = c.word()
-        is_name = c.judge.find(name) or (listed and raws)
-        raw = _call(c, name) if is_name and c.char() == "(" else None
+        begin = cursor.at
+        cursor.skip(_BETWEEN)
+        is_printed = cursor.accept("print(")
+        name = cursor.word()
+        is_name = cursor.judge.find(name) or (listed and raws)
+        raw = _call(cursor, name) if is_name and cursor.char() == "(" else None
         if raw is None:
-            c.at = begin
+            cursor.at = begin
             return raws or None
         raws.append(raw)
         if is_printed:
-            c.accept(")")
+            cursor.accept(")")
 
 
-def _call(c: Cursor, name: str) -> Raw | None:
+def _call(cursor: Cursor, name: str) -> Raw | None:
     """The call whose arguments stand in the parenthesis here."""
-    text, is_closed = c.bracketed()
+    text, is_closed = cursor.bracketed()
     body = text[1:-1] if is_closed else text[1:]
-    keywords = _keywords(name, body, c.judge)
+    keywords = _keywords(name, body, cursor.judge)
     if keywords is None:
         return None
     arguments, leftover = keywords
