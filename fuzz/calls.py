@@ -45,7 +45,7 @@ CALL_PIECES = (
     "print(", "<b>", "//", "/*", "weather\n{",
     "<function=", "<invoke name=", "<tool_calls>", "[TOOL_CALLS]", "<｜tool▁call▁begin｜>", "<|tool_call_begin|>",
     "<|tool_call|>", "</function>", "</tool_calls>", "]<]mm[>[",
-    *sorted({"<tool_call>", *READERS, *NOISE, *ENDINGS}),
+    *sorted({"<tool_call>", "functools[", ">>>", ">>>all\n", *READERS, *NOISE, *ENDINGS}),
     *("<think>", "</think>", "[THINK]", "[/THINK]", "<|channel>thought", "<channel|>", "<analysis>"),
 )  # fmt: skip
 Answer = tuple[str, str, list[Call | BadCall]]
