@@ -111,7 +111,9 @@ def headers(data: bytes) -> None:
 
 KEY = "sk-Marked/7Zq+Key=99"
 PATIENT = "Quxwellina Zyprandt, 57: Wolfram's syndrome; MRN 83-4471-XQ"
-_MARKS = ("marked", "7zq", "quxwell", "zyprandt", "wolfram", "4471")
+SENT = json.dumps({"message": PATIENT}).encode()
+_MARKS = ("marked", "7zq")
+_PATIENTS_MARKS = ("quxwell", "zyprandt", "wolfram", "4471")
 
 
 def _escaped(text: str) -> str:
@@ -142,22 +144,28 @@ FAILURE_PIECES = (
 
 
 def failure(data: bytes) -> None:
-    """An error answer becomes an error that is short and holds nothing of what was sent."""
+    """An error answer becomes an error that is short, without keys and quotations."""
     draw = Draw(data)
     status = 300 + draw.byte() + draw.byte() % 44
     label = draw.short(FAILURE_PIECES, 3)
     values = dict.fromkeys(("x-request-id", "retry-after")[: draw.below(3)], label)
     body = draw.body(FAILURE_PIECES)
+    private = draw.byte() % 2 == 0
     error = read_failure(
-        status, values, body, now=NOW, secrets=[KEY], private=[PATIENT]
+        status, values, body, now=NOW, secrets=[KEY], sent=SENT, private=private
     )
     assert isinstance(error, SvcError)
     shown = f"{error}\n{error!r}\n{vars(error)!r}\n{error.__cause__!r}\n{error.__context__!r}"
     assert len(shown) < 10_000
     assert str(error).isprintable()
     str(error).encode()
+    runs = [PATIENT[at : at + 20] for at in range(len(PATIENT) - 19)]
+    assert not [run for run in runs if run in shown]
+    marks = _MARKS
+    if private:
+        marks += _PATIENTS_MARKS
     for form in _forms(shown):
-        for mark in _MARKS:
+        for mark in marks:
             assert mark not in form, mark
 
 

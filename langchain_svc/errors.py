@@ -20,8 +20,9 @@ LangChain, so that agents, retry and fallback middleware decide by `is_retryable
     ├── SvcResponseError           an answer that no reader understands
     └── SvcOutputError             the model's answer is not what was asked for
 
-`str(error)` never holds a key, a prompt or patient data. No error has a `.response`: LangChain
-would copy its headers and body into traces.
+`str(error)` never holds a key or patient data. With `privacy`, pseudonyms or on the medical
+interface it repeats no word of the service's message; without, no 20 characters in a row of what
+was sent. No error has a `.response`: LangChain would copy its headers and body into traces.
 """
 
 from __future__ import annotations

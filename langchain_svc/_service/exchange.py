@@ -422,10 +422,10 @@ def _refusal(
         b"".join(parts),
         now=exchange.wall(),
         secrets=request.secrets,
+        sent=request.body,
         private=request.private,
         url=request.url,
         setting=request.setting,
-        sent=request.body,
     )
     yield CLOSE
     is_safe = exchange.limits.resend or head.status not in _OF_GATEWAYS

@@ -132,7 +132,8 @@ class WholeParser(AnswerParser[T]):
             answer = self._parse(self._body())
         except UnreadableError as error:
             self.fault = str(error)
-            self.error = error.error
+            if self.pseudonyms is None:  # else what it says was restored, too
+                self.error = error.error
             return None
         return answer
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import AsyncGenerator, Callable, Generator, Iterable, Mapping
+from collections.abc import AsyncGenerator, Callable, Generator, Mapping
 from functools import partial
 from typing import TYPE_CHECKING, Self, TypeVar, cast
 from urllib.parse import urlsplit
@@ -17,7 +17,7 @@ from .._base.lazy import IMPORTING
 from .._base.safe_errors import safe_constructor
 from .._version import __version__
 from .._wire import ACCEPT_ENCODING, Price, secrets_of
-from ..config import Interface, is_loopback, require_key, require_url
+from ..config import MEDICAL, Interface, is_loopback, require_key, require_url
 from ..errors import SvcRequestError
 from .copies import CopyableSettings
 from .fields import reveal_secret
@@ -97,13 +97,11 @@ class ServiceSettings(CopyableSettings):
         limits: Limits,
         *,
         body: bytes | None = None,
-        private: Callable[[], Iterable[str]] = tuple,
         headers: Mapping[str, str] | None = None,
         chat: tuple[str | None, int | None] | None = None,
     ) -> Exchange[T]:
         """An exchange with an interface: a key goes only to the interface it was given for.
 
-        `private` reads the texts of users and models in the body, whose words no error may repeat.
         `chat` is the model and the most tokens of an answer, of those that take tokens.
         """
         if interface not in self.interfaces:
@@ -116,9 +114,6 @@ class ServiceSettings(CopyableSettings):
         # Only now, so that no frame of an error has it among its variables.
         key = require_key(interface, reveal_secret(self.api_key))
         if self.pseudonyms is not None:
-            # Now and not at an error: a finder of names may take long, and may fail.
-            texts = tuple(private())
-            private = partial(tuple, (*map(self.pseudonyms.hide, texts), *texts))
             parser = partial(_with_pseudonyms, parser, self.pseudonyms)
             if body is not None:
                 body = hidden_body(body, self.pseudonyms)
@@ -131,7 +126,7 @@ class ServiceSettings(CopyableSettings):
                 *self._headers(headers, is_json=is_json),
             ),
             body=body,
-            read_private=private,
+            private=self._is_private(interface),
             secrets=self._secrets(key, headers, base_url),
             setting=interface.setting,
         )
@@ -148,6 +143,11 @@ class ServiceSettings(CopyableSettings):
             )
             limiter = self._limiter(interface, key, size)
         return Exchange(request, limits, parser, self._retry_budget, limiter)
+
+    def _is_private(self, interface: Interface) -> bool:
+        """Whether what is sent may be a patient's."""
+        is_clinical = interface is MEDICAL or self.privacy is not None
+        return is_clinical or self.pseudonyms is not None
 
     def _limiter(self, interface: Interface, key: str, size: CallSize) -> RateLimiter:
         """What holds a call to the limits of the block that it runs in and of this object."""

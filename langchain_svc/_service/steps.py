@@ -8,10 +8,9 @@ from __future__ import annotations
 
 import random
 import time
-from collections.abc import Callable, Generator, Iterable, Mapping
+from collections.abc import Callable, Generator, Mapping
 from contextvars import ContextVar
 from dataclasses import dataclass, field
-from functools import cached_property
 from types import MappingProxyType
 from typing import Generic, NamedTuple, Protocol, TypeVar
 
@@ -26,21 +25,18 @@ T = TypeVar("T")
 
 @dataclass(frozen=True)
 class Request:
-    """What is sent. `private` and `secrets` are what no error may repeat."""
+    """What is sent. `secrets` are what no error may repeat."""
 
     method: str
     url: str
     headers: tuple[tuple[str, str], ...] = field(repr=False)
     body: bytes | None = field(default=None, repr=False)
-    read_private: Callable[[], Iterable[str]] = field(default=tuple, repr=False)
+    private: bool = False
+    """Whether an error repeats no word of the service's, which may quote a patient's record."""
+
     secrets: tuple[str, ...] = field(default=(), repr=False)
     setting: str = "the base URL"
     """What errors call the setting that `url` comes from."""
-
-    @cached_property
-    def private(self) -> tuple[str, ...]:
-        """The texts of users and models in the request, read at the first error that needs them."""
-        return tuple(self.read_private())
 
 
 @dataclass(frozen=True)

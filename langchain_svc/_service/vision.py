@@ -10,9 +10,6 @@ from .parsers import WholeParser
 from .settings import ServiceSettings
 from .steps import Exchange, Limits
 
-# A service that quotes an image which it cannot read quotes its beginning.
-_QUOTABLE = 4096
-
 
 def vision_exchange(
     settings: ServiceSettings, image: str, task: endpoints.Task, limits: Limits
@@ -25,5 +22,4 @@ def vision_exchange(
         partial(WholeParser, partial(endpoints.read_analysis, task=task)),
         limits,
         body=endpoints.vision_body(image, task),
-        private=lambda: (image[:_QUOTABLE],),
     )

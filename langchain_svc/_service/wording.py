@@ -15,7 +15,10 @@ def describe_error(exchange: Exchange[Any], parser: AnswerParser[Any]) -> str:
         return ""
     request = exchange.request
     text, _, code = read_error_value(
-        parser.error, secrets=request.secrets, private=request.private
+        parser.error,
+        secrets=request.secrets,
+        sent=request.body,
+        private=request.private,
     )
     description = ""
     if text:

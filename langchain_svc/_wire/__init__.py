@@ -7,7 +7,6 @@ from .failures import (
     TRANSIENT,
     TROUBLE,
     failure,
-    json_texts,
     read_error_value,
     read_failure,
     safe_label,

@@ -1,16 +1,17 @@
 """Reads an error answer: (status, headers, body) -> the error to raise.
 
 The v1 interface documents `{"error": {"message", "type", "code"}}` (v1 API, section 7); the
-others show no shape. One reader takes every plausible one. A server's message may echo what was
-sent, so it passes through `safe_text` before it becomes part of an error.
+others show no shape. One reader takes every plausible one. A server's message may quote what was
+sent, so it passes through `safe_text` before it becomes part of an error. Where that may be a
+patient's record, no word of the message is passed on.
 """
 
 from __future__ import annotations
 
 import html
 import re
-import unicodedata
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from functools import partial
 from urllib.parse import unquote
 
 from pydantic_core import from_json
@@ -19,8 +20,9 @@ from .. import errors
 from .limits import retry_after
 from .redact import without_secrets
 
-_LONGEST_MESSAGE = 1_000
-_LONGEST_QUOTED = 16_000  # with its escapes
+_LONGEST_MESSAGE = 500
+_LONGEST_READ = 4_000  # of a message, with its escapes and quotations
+_LEFT_OUT = "[...]"
 _BY_STATUS: dict[int, type[errors.SvcAPIError]] = {
     400: errors.SvcBadRequestError,
     401: errors.SvcAuthenticationError,
@@ -52,10 +54,10 @@ def read_failure(
     *,
     now: float,
     secrets: Iterable[str] = (),
-    private: Iterable[str] = (),
+    sent: bytes | None = None,
+    private: bool = False,
     url: str = "",
     setting: str = "the base URL",
-    sent: bytes | None = None,
 ) -> errors.SvcAPIError:
     """The error that an answer with an error status means.
 
@@ -65,14 +67,13 @@ def read_failure(
         body: The whole body, decoded from its transfer form.
         now: The present as a Unix timestamp, for dates in headers.
         secrets: Keys, removed from the server's message wherever they stand.
-        private: Texts of users and models that were sent. Their words are removed from the
-            server's message.
+        sent: The request's body, in JSON. What the server's message quotes of it is removed.
+        private: Whether no word of the server's message is repeated, as it may be a patient's.
         url: Where the request was sent.
         setting: What its base URL is called.
-        sent: The request's body.
     """
     message, type_, code = read_error_value(
-        _load(body), secrets=secrets, private=private
+        _load(body), secrets=secrets, sent=sent, private=private
     )
     text = f"The service answered {status}"
     if message:
@@ -83,9 +84,7 @@ def read_failure(
         text += f"; {_NEXT_STEP[status]}"
     if status == 404:
         text += f"; {_why_not_found(url, setting, sent)}"
-    request_id = safe_label(
-        headers.get("x-request-id"), secrets=secrets, private=private
-    )
+    request_id = safe_label(headers.get("x-request-id"), secrets=secrets, sent=sent)
     return failure(
         status, headers, text, now=now, type_=type_, code=code, request_id=request_id
     )
@@ -160,7 +159,11 @@ def _load(body: bytes) -> object:
 
 
 def read_error_value(
-    value: object, *, secrets: Iterable[str] = (), private: Iterable[str] = ()
+    value: object,
+    *,
+    secrets: Iterable[str] = (),
+    sent: bytes | None = None,
+    private: bool = False,
 ) -> tuple[str, str | None, str | None]:
     """Message, type and code of an error value, alone or under the key `error`, made safe."""
     source: Mapping[str, object] = {}
@@ -171,208 +174,130 @@ def read_error_value(
             source = value
     message = ""
     for text in (value, *map(source.get, _MESSAGE_KEYS)):
-        if isinstance(text, str):
-            message = text
+        if isinstance(text, str) and not private:
+            message = safe_text(text, secrets=secrets, sent=sent)
             break
-    return (
-        safe_text(message, secrets=secrets, private=private),
-        safe_label(source.get("type"), secrets=secrets, private=private),
-        safe_label(source.get("code"), secrets=secrets, private=private),
-    )
+    safe = partial(safe_label, secrets=secrets, sent=sent)
+    return message, safe(source.get("type")), safe(source.get("code"))
+
+
+_MESSAGE_KEYS = ("message", "detail", "description", "msg", "title")
+_LABEL = re.compile(r"[\w.:/-]{1,80}", re.ASCII)
 
 
 def safe_label(
-    value: object, *, secrets: Iterable[str] = (), private: Iterable[str] = ()
+    value: object, *, secrets: Iterable[str] = (), sent: bytes | None = None
 ) -> str | None:
     """A short identifier from the server; None for anything else and for what was sent."""
     if isinstance(value, int) and not isinstance(value, bool):
         value = str(value)
     if not isinstance(value, str) or not _LABEL.fullmatch(value):
         return None
-    # Whole words only: a single digit of a prompt stands in nearly every id of letters and digits.
-    if any(map(_quote_check(private), _WORD.findall(value))):
+    if value in _OVERFLOW_CODES:  # which decide what is raised, whatever was sent
+        return value
+    body = (sent or b"").lower()
+    runs = _parts(value.lower(), min(len(value), _QUOTATION))
+    if any(run.encode() in body for run in runs):
         return None
     if without_secrets(value, secrets) != value:
         return None
     return value
 
 
-_LABEL = re.compile(r"[\w.:/-]{1,80}", re.ASCII)
-_MESSAGE_KEYS = ("message", "detail", "description", "msg", "title")
-_SHORTEST_PART = 4  # letters from which on a part of a word counts as quoted
-# The forms of words and numbers: 1,000 and 1.000 and 1 000 and 1'000, 123-45-6789, words, and in
-# 140bpm both.
-_WORD = re.compile(r"[^\W_]+")
-_FORMS = (
-    re.compile(r"(?<!\d)\d{1,3}(?:[,.'\u2019 \u00a0\u202f]\d{3})+(?!\d)"),
-    re.compile(r"(?<!\d)\d{1,12}(?:[-/]\d{1,12})+(?!\d)"),
-    _WORD,
-    re.compile(r"\d+|[^\W\d_]+"),
-)
-_UMLAUTS = str.maketrans(
-    {
-        "ä": "ae",
-        "ö": "oe",
-        "ü": "ue",
-        "Ä": "Ae",
-        "Ö": "Oe",
-        "Ü": "Ue",
-        "å": "aa",
-        "ø": "oe",
-    }
-)
-# The words of error messages themselves. They stay readable although a prompt may hold them too.
-_PLAIN_WORDS = frozenset(
-    """
-    a about above access account again all allowed already amount an and answer anyof api are
-    argument arguments array as assistant at authentication authorized available back bad be been
-    before below between billing body boolean but by can cannot chat check choose code completion
-    completions contact contain content context could count current daily day default defs
-    description details did do does during each empty engine enum error exceed exceeded exceeds
-    exist expected expired fail failed failure field fields first for forbidden format found free
-    from gateway greater had has have header hour hourly how if image images in input instead
-    integer interface internal invalid is it items its json key keys large later least length less
-    level limit limits list long malformed many max maximum message messages method min minimum
-    minute missing model models more must name need needs no not null number object of on one only
-    or out output overloaded parameter parameters parse payload per period permission plan please
-    pro prompt properties provide provided quality quota range rate reached received ref request
-    requests required resource response retry role second seconds send sent server service should
-    size small something start starter stop stream string support supported system task temperature
-    temporarily text than that the then there this time timeout title to token tokens too try type
-    unable unauthorized unavailable unexpected unknown unsupported until up upgrade url use used
-    user valid value values wait was went were when which while window with within without wrong you
-    your
-    """.split()  # noqa: SIM905  # a list of 250 quoted words reads worse
-)
-
-
-def json_texts(value: object) -> Iterator[str]:
-    """Every key, text and number inside a JSON value: what an error may quote of it."""
-    pending = [value]
-    while pending:
-        item = pending.pop()
-        if isinstance(item, Mapping):
-            pending += item.keys()
-            pending += item.values()
-        elif isinstance(item, (list, tuple)):
-            pending += item
-        elif item is not None and not isinstance(item, bool):
-            yield str(item)
-
-
 def safe_text(
-    text: str, *, secrets: Iterable[str] = (), private: Iterable[str] = ()
+    text: str, *, secrets: Iterable[str] = (), sent: bytes | None = None
 ) -> str:
-    """A server's message without keys and without the words and numbers of what users sent.
-
-    A service that rejects a prompt may quote it, and that may be a patient's record. So every
-    word and number of the message that also stands in a text of `private` becomes `[...]`, save
-    the plain words that error messages are made of. Our own instructions are not among those
-    texts: "You exceeded your current quota" is to stay readable beside tools.
-    """
-    text = unicodedata.normalize("NFC", _unescape(text[:_LONGEST_QUOTED]))
-    text = without_secrets(text, secrets)
-    text = " ".join(text[: 4 * _LONGEST_MESSAGE].split())
-    is_quote = _quote_check(private)
-
-    def mask(match: re.Match[str]) -> str:
-        if is_quote(match[0]):
-            return "[...]"
-        return match[0]
-
-    for form in _FORMS:
-        text = form.sub(mask, text)
-    text = re.sub(r"\[\.\.\.\](?:\W{0,3}\[\.\.\.\])+", "[...]", text)
+    """A server's message on one line, without keys and without what it quotes of a request."""
+    text = _without_keys(text[:_LONGEST_READ], secrets)
+    text = _without_quotations(_on_one_line(text), sent).strip()
+    text = "".join(map(_printable, text))
     if len(text) > _LONGEST_MESSAGE:
-        text = text[: _LONGEST_MESSAGE - 3] + "..."
+        text = text[: _LONGEST_MESSAGE - len(_LEFT_OUT)] + _LEFT_OUT
     return text
 
 
-def _quote_check(private: Iterable[str]) -> Callable[[str], bool]:
-    """A function that tells whether a word or number stands in these texts too.
-
-    A service may quote García as Garcia, Müller as Mueller and 1500 as 1,500. The texts may hold
-    escapes themselves, as a tool's JSON does, and the message is compared without them.
-    """
-    texts = "\n".join(private)
-    unescaped = _unescape(texts)
-    if unescaped.split() != texts.split():
-        texts = f"{texts}\n{unescaped}"
-    if not texts.isascii():
-        spellings = (
-            unicodedata.normalize("NFC", texts),
-            unicodedata.normalize("NFKC", texts),
-            texts.translate(_UMLAUTS),
-        )
-        texts = "\n".join(spellings)
-    private_words: set[str] = set()
-    for form in _FORMS:
-        private_words.update(form.findall(texts))
-    # Without plain words, so that no part of one counts: "script" stands in "description".
-    folded_words = {*_fold("\n".join(private_words)).split("\n")} - _PLAIN_WORDS
-    folded_text = "\n".join(folded_words)
-
-    def is_quote(word: str) -> bool:
-        word = _fold(word)
-        if word in _PLAIN_WORDS:
-            return False
-        if word in folded_words:
-            return True
-        # A longer part counts also inside a word: a server may cut its quotation anywhere.
-        return len(word) >= _SHORTEST_PART and word in folded_text
-
-    return is_quote
-
-
-def _fold(words: str) -> str:
-    """Words and numbers, one a line, as they are compared: without case, accents and separators."""
-    words = unicodedata.normalize("NFKD", words).casefold().translate(_STROKES)
-    return re.sub(r"[^\w\n]", "", words)
-
-
-# Letters that no normal form takes apart.
-_STROKES = str.maketrans("ıłøđ", "ilod")
-
-
-# -- the ways in which a server may write a text that it quotes ------------------------------------
-
 _LAYERS = 2  # a text may be escaped for JSON and then for a URL
-_ESCAPE = re.compile(r"\\(?:u([0-9a-fA-F]{4})|x([0-9a-fA-F]{2})|([nrt])|([\"'/\\]))")
-# Python makes no number of thousands of digits, and there is no letter of eight.
-_PADDED = re.compile(r"&#([xX]?)0+(?=[0-9a-fA-F])")
-_NO_LETTER = re.compile(r"&#(?:[0-9]{8,}|[xX][0-9a-fA-F]{7,});?")
-_TERMINAL = re.compile(r"\x1b\[[\d;]*[A-Za-z]?")
-# Format characters part a name where no eye sees it; what is not assigned shows as nothing.
-_INVISIBLE = frozenset({"Cf", "Cn", "Co", "Cs"})
+_JSON_ESCAPE = re.compile(r"\\(?:u([0-9a-fA-F]{4})|(.))")
+
+
+def _without_keys(text: str, secrets: Iterable[str]) -> str:
+    """A text without keys; where its escapes hide one, it is without the escapes, too."""
+    shown = without_secrets(text, secrets)
+    plain = without_secrets(_unescape(text), secrets)
+    if _unescape(shown) == plain:
+        return shown
+    return plain
 
 
 def _unescape(text: str) -> str:
-    """A text without escapes of JSON, of URLs and of HTML, and with printable characters only."""
     for _ in range(_LAYERS):
-        if "\\" in text:
-            text = _ESCAPE.sub(_unescape_letter, text)
-            text = text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
-        if "&#" in text:
-            text = _NO_LETTER.sub("\ufffd", _PADDED.sub(r"&#\1", text))
-        text = unquote(html.unescape(text))
-    text = _TERMINAL.sub(" ", text)
-    if text.isprintable():
-        return text
-    return "".join(map(_printable, text))
+        text = unquote(html.unescape(_JSON_ESCAPE.sub(_unescape_letter, text)))
+    return text
 
 
 def _unescape_letter(match: re.Match[str]) -> str:
-    code = match[1] or match[2]
-    if code:
-        return chr(int(code, 16))
-    if match[3]:  # a line break or a tab
-        return " "
-    return match[4]
+    if match[1]:
+        return chr(int(match[1], 16))
+    return match[2]
 
 
 def _printable(letter: str) -> str:
     if letter.isprintable():
         return letter
-    if unicodedata.category(letter) in _INVISIBLE:
-        return ""
-    return " "
+    return "\ufffd"
+
+
+# -- what a message quotes of a request ------------------------------------------------------------
+
+_QUOTATION = 20  # characters
+# A run of 20 holds 9 that begin at a multiple of 12: only those are looked up in a long text.
+_STEP = 12
+_PIECE = _QUOTATION - _STEP + 1
+_SPACES = [letter for letter in map(chr, range(0x3001)) if letter.isspace()]
+
+
+def _without_quotations(text: str, sent: bytes | None) -> str:
+    """A text of one line with `[...]` for each run of 20 characters and more that was sent."""
+    runs = _parts(text, _QUOTATION)
+    pieces = _parts(text, _PIECE)
+    quoted: set[str] = set()
+    words = _on_one_line("\0".join(_texts_sent(sent)))
+    for at in range(0, len(words), _STEP):
+        if words[at : at + _PIECE] in pieces:
+            near = words[max(0, at - _STEP + 1) : at + _QUOTATION]
+            quoted |= runs & _parts(near, _QUOTATION)
+    shown: list[str] = []
+    end = 0  # of the last quotation
+    for at in range(len(text)):
+        if text[at : at + _QUOTATION] in quoted:
+            if not shown or at > end:
+                shown += (text[end:at], _LEFT_OUT)
+            end = at + _QUOTATION
+    return "".join(shown) + text[end:]
+
+
+def _parts(text: str, size: int) -> set[str]:
+    return {text[at : at + size] for at in range(len(text) - size + 1)}
+
+
+def _texts_sent(sent: bytes | None) -> Iterator[str]:
+    """The texts in a request's body but the model's name, which an error may say."""
+    body = _load(sent or b"")
+    if isinstance(body, dict):
+        body.pop("model", None)
+    pending = [body]
+    while pending:
+        value = pending.pop()
+        if isinstance(value, str):
+            yield value
+        elif isinstance(value, dict):
+            pending += value.values()
+        elif isinstance(value, list):
+            pending += value
+
+
+def _on_one_line(text: str) -> str:
+    """A text with a space for each line end, tab and other space."""
+    for space in _SPACES:
+        text = text.replace(space, " ")
+    return text

@@ -99,7 +99,6 @@ class CallsReader(AnswerReader):
 
     def start_answer(self) -> None:
         self.repair_prompt = None
-        self.problems = ()
         self.failure = None
         self.malformed = False
         self.called = False
@@ -368,7 +367,6 @@ class CallsReader(AnswerReader):
         yield from json_reader.read_chunk(self._waiting_text())
         yield from json_reader.end_answer(cut=cut, last=last)
         self.repair_prompt = json_reader.repair_prompt
-        self.problems = json_reader.problems
         if self.repair_prompt and self._doubts:
             self.repair_prompt = self._question(self._doubts)
 

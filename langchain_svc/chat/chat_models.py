@@ -60,7 +60,7 @@ from .options import (
     traced_options,
 )
 from .parts import ToolLike
-from .prepare import count_prompt, new_turn, private_texts
+from .prepare import count_prompt, new_turn
 from .profiles import (
     DEFAULT_MODEL,
     IMAGES_DESCRIBED,
@@ -643,9 +643,7 @@ class ChatSvc(ServiceModel, BaseChatModel):
         if stream:
             new_parser = self._new_event_parser
 
-        def new_exchange(
-            turns: WireMessages, answers: Sequence[str]
-        ) -> Exchange[list[Event]]:
+        def new_exchange(turns: WireMessages) -> Exchange[list[Event]]:
             return self._new_exchange(
                 chat.interface,
                 "POST",
@@ -653,7 +651,6 @@ class ChatSvc(ServiceModel, BaseChatModel):
                 new_parser,
                 options.limits,
                 body=chat.new_body(model, turns, stream=stream),
-                private=partial(private_texts, messages, options, answers),
                 headers=options.extra_headers,
                 chat=(model.model, model.max_tokens),
             )

@@ -38,7 +38,6 @@ from .._calls import (
     system_text,
     user_text,
 )
-from .._wire import json_texts
 from ..errors import SvcRequestError
 
 SystemRole = Literal["user", "system"]
@@ -162,19 +161,6 @@ def texts_read(messages: Iterable[BaseMessage]) -> Iterator[tuple[str, str]]:
                     yield "an earlier call", argument
         else:
             yield PERSON, f"{message.name or ''}\n{text}"
-
-
-def conversation_texts(messages: Iterable[BaseMessage]) -> Iterator[str]:
-    """All that people, tools and models wrote in a conversation, without our tags around it."""
-    for message in messages:
-        yield message.name or ""
-        if not isinstance(message, AIMessage):
-            yield _text(message, omit_images=True)
-            continue
-        yield _text(message, joint="")
-        for call in _past_calls(message):
-            yield call.name
-            yield from json_texts(call.arguments)
 
 
 def has_calls(messages: Iterable[BaseMessage]) -> bool:

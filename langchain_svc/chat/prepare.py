@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any
 
@@ -13,12 +13,10 @@ from langchain_core.utils.function_calling import convert_to_openai_tool
 from .._base.tokens import TOKENS_A_TURN, estimate_tokens
 from .._calls import FORMATS, ToolFormat, no_tools_block
 from .._service import reveal_secret
-from .._wire import json_texts
 from ..errors import SvcContextOverflowError
 from .messages import (
     answers_at_once,
     conversation_nonce,
-    conversation_texts,
     has_calls,
     texts_read,
     to_wire,
@@ -73,23 +71,6 @@ def new_turn(
         max_continuations=model.max_continuations,
         max_reasks=model.max_repairs,
     )
-
-
-def private_texts(
-    messages: Sequence[BaseMessage], options: CallOptions, answers: Sequence[str]
-) -> Iterator[str]:
-    """What users, tools and models wrote of a request, which no error may repeat.
-
-    Our own instructions around it are left out: errors are made of the same words.
-    """
-    yield from conversation_texts(messages)
-    yield from answers
-    if options.offer is not None:
-        yield from json_texts([tool["function"] for tool in options.offer.tools])
-    if options.response_format is not None:
-        yield from json_texts(options.response_format.schema)
-    # Not their names: an error says which of these fields is wrong.
-    yield from json_texts([*options.model.extra_body.values()])
 
 
 def _reader_of(

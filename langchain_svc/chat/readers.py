@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import uuid
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from typing import Protocol
 
 from .._base.threads import LONG
@@ -24,9 +24,6 @@ class AnswerReader(Protocol):
 
     repair_prompt: str | None = None
     """What to tell the model when its answer will not do; None when it does."""
-
-    problems: Sequence[str] = ()
-    """What is wrong with the answer, in the words of a check that may be the user's."""
 
     failure: str | None = None
     """Why the turn fails when the model may not be asked again."""

@@ -327,7 +327,6 @@ class JsonReader(AnswerReader):
 
     def start_answer(self) -> None:
         self.repair_prompt = None
-        self.problems = ()
         self._text: list[str] = []
         self._content: list[str] = []  # the text without its reasoning
         self._replaces = self._was_shown
@@ -383,7 +382,6 @@ class JsonReader(AnswerReader):
         try:
             value = self._format.check("".join(self._text), cut=cut)
         except SchemaMismatch as error:
-            self.problems = error.problems
             if not cut:  # an answer that max_tokens cut would only be cut again
                 self.repair_prompt = _repair_prompt(
                     error.problems, self._format.skeleton

@@ -52,7 +52,7 @@ if TYPE_CHECKING:
 CALL_ERRORS = "invalid_tool_call_errors"
 """In `additional_kwargs`: why calls are invalid, by their ids."""
 logger = logging.getLogger("langchain_svc")
-NewExchange: TypeAlias = Callable[[WireMessages, Sequence[str]], Exchange[list[Event]]]
+NewExchange: TypeAlias = Callable[[WireMessages], Exchange[list[Event]]]
 _CLOSERS = ">`"
 _GO_ON = (
     "That answer was cut off: go on exactly where it stopped, and repeat nothing of it."
@@ -66,8 +66,7 @@ class Turn:
     brought, then `end_stream`.
 
     Args:
-        new_exchange: Makes the exchange that sends a conversation. It also takes the texts in it
-            that the model wrote in this turn, or that say what is wrong with them.
+        new_exchange: Makes the exchange that sends a conversation.
         messages: The conversation as the wire has it.
         model: The model's name, where the service does not say it.
         stops: Texts at which an answer ends.
@@ -96,7 +95,6 @@ class Turn:
     ) -> None:
         self._new_exchange = new_exchange
         self._messages = messages
-        self._answers: tuple[str, ...] = ()  # among those messages, with their problems
         self._model = model
         self._stops = stops
         self._reader = reader
@@ -123,9 +121,9 @@ class Turn:
         # Where the answer goes on, once it was cut off.
         self._joint: Joint | None = None
         self._earlier_parts = len(self._parts)  # those of the answers before this one
-        self._start_exchange(self._messages, self._answers)
+        self._start_exchange(self._messages)
 
-    def _start_exchange(self, messages: WireMessages, answers: Sequence[str]) -> None:
+    def _start_exchange(self, messages: WireMessages) -> None:
         self._sent_messages = messages
         self._tags: TurnTags | None = None
         if self._as_one_text and has_turn_tags(
@@ -134,7 +132,7 @@ class Turn:
             from .turn_tags import TurnTags  # noqa: PLC0415  # of one interface only
 
             self._tags = TurnTags()
-        self._running = self._new_exchange(messages, answers)
+        self._running = self._new_exchange(messages)
         self.exchange: Exchange[list[Event]] | None = self._running
         self._about = About()
         self._exchange_texts: list[str] = []
@@ -313,7 +311,7 @@ class Turn:
         self._joint = Joint(text, inside=self._reader.is_inside)
         answer = {"role": "assistant", "content": self._defuse(text)}
         request = {"role": "user", "content": _GO_ON}
-        self._start_exchange([*self._messages, answer, request], (*self._answers, text))
+        self._start_exchange([*self._messages, answer, request])
 
     def _record_usage(self, counts: dict[str, int]) -> None:
         """Add the tokens of this exchange to those of the turn."""
@@ -365,7 +363,6 @@ class Turn:
             messages.append({"role": "assistant", "content": self._defuse(text)})
         messages.append({"role": "user", "content": self._defuse(repair_prompt)})
         self._messages = messages
-        self._answers = (*self._answers, text, *self._reader.problems)
         self._reader.start_answer()
         self._start_answer()
 

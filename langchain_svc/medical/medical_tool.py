@@ -13,7 +13,7 @@ from pydantic import Field, PrivateAttr, model_validator
 
 from .._base.safe_errors import type_text
 from .._service import Secret, ServiceSettings, WholeParser, reveal_secret, url_of
-from .._wire import UnreadableError, dump_json
+from .._wire import dump_json
 from ..config import MEDICAL
 from ..errors import SvcError, SvcRequestError
 from ..tools.base import ServiceTool, ToolOutput, ToolUse, request_id, utc_now
@@ -29,7 +29,7 @@ from .delivery import (
 )
 from .patient import PatientContext, Record, on_wire
 from .result import AnswerTo, ClinicalResult, with_values
-from .sent import in_words, names_sent, of_record, values_sent
+from .sent import in_words, names_sent, of_record
 from .values import sent_values
 from .wire import MedicalAnswer, read_answer, request_body
 
@@ -215,15 +215,13 @@ class MedicalTool(MedicalSettings, ServiceTool):
             if record_fields:
                 summary = of_record(record, record_fields, report)
         body = request_body(wire_arguments, record, record_fields)
-        read = read_answer if self.answer_to == "model" else _read_unquoted
         exchange = self._new_exchange(
             MEDICAL,
             endpoint.method,
             endpoint.path,
-            partial(WholeParser, read),
+            partial(WholeParser, read_answer),
             self._limits(),
             body=dump_json(body) if record_fields else None,
-            private=lambda: (*values_sent(body), *values_sent(record)),
         )
         body_hash = self._hash_of(exchange.request.body)
         values = sent_values(wire_arguments, record, record_fields, report)
@@ -380,11 +378,3 @@ _RECEIPT = (
     "program and none of it to you: say that it is ready to be read there. Neither guess nor sum "
     "up what it says."
 )
-
-
-def _read_unquoted(body: bytes) -> MedicalAnswer:
-    """The answer; an error that a good answer carries is not quoted."""
-    try:
-        return read_answer(body)
-    except UnreadableError as error:
-        raise UnreadableError(str(error)) from None

@@ -1,10 +1,10 @@
-"""What a result may say of its request: names and counts of the fields; and the values to mask."""
+"""What a result may say of its request: names and counts of the fields."""
 
 from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from pydantic.alias_generators import to_camel
@@ -163,46 +163,3 @@ def _number(count: int, word: str) -> str:
 def _words(name: str) -> str:
     """`heartRate` and `HeartRate` are both "heart rate"."""
     return re.sub(r"(?<=[a-z])(?=[A-Z])", " ", name).lower()
-
-
-# -- values ---------------------------------------------------------------------------------------
-
-_IMAGE_ENDS = 4_000
-_ROUNDED_FROM = 10
-
-
-def values_sent(body: Fields) -> tuple[str, ...]:
-    """Every value of a request as a text, for masking what an error of the service says of it.
-
-    Of an image only both ends: an answer that quotes it begins or ends with them.
-    """
-    documented = frozenset(body).union(*_READINGS.values())
-    return tuple(_values(body, documented))
-
-
-def _values(value: Any, documented: frozenset[str]) -> Iterator[str]:
-    if isinstance(value, Mapping):
-        for name, item in value.items():
-            if name not in documented:
-                yield name  # what was measured says something of the patient too
-            yield from _values(item, documented)
-    elif isinstance(value, (list, tuple)):
-        for item in value:
-            yield from _values(item, documented)
-    elif not isinstance(value, str):
-        yield from _forms_of_number(value)
-    elif len(value) > 2 * _IMAGE_ENDS:
-        yield value[:_IMAGE_ENDS]
-        yield value[-_IMAGE_ENDS:]
-    else:
-        yield value
-
-
-def _forms_of_number(number: float) -> Iterator[str]:
-    """A number as an answer may quote it: without a zero fraction, and rounded."""
-    if number == int(number):
-        yield str(int(number))
-    else:
-        yield str(number)
-    if abs(number) > _ROUNDED_FROM:
-        yield str(round(number))

@@ -389,12 +389,8 @@ def utc_now(exchange: Exchange[Any]) -> str:
 
 
 def request_id(exchange: Exchange[Any]) -> str | None:
-    """The service's id of a request, unless it holds what was sent."""
+    """The service's id of a request, unless it holds a key."""
     if exchange.head is None:
         return None
-    request = exchange.request
-    return safe_label(
-        exchange.head.headers.get("x-request-id"),
-        secrets=request.secrets,
-        private=request.private,
-    )
+    label = exchange.head.headers.get("x-request-id")
+    return safe_label(label, secrets=exchange.request.secrets)

@@ -200,7 +200,6 @@ class SvcTranslate(ServiceTool):
             partial(WholeParser, general.read_translation),
             self._limits(),
             body=general.translate_body(text, target=target, source=source),
-            private=lambda: (text,),
         )
 
         def process(translation: general.Translation) -> ToolOutput:
@@ -445,7 +444,6 @@ class SvcGenerateImage(ServiceTool):
             partial(WholeParser, endpoints.read_generated),
             replace(self._limits(), resend=self.retry_lost),
             body=endpoints.generate_body(prompt, size=size, quality=quality, n=n),
-            private=lambda: (prompt,),
         )
         return ToolUse(exchange, partial(self._store, exchange, prompt))
 

@@ -338,16 +338,6 @@ def test_without_a_patient_too_and_the_models_own_arguments_are_counted(box):
     assert "considered under" not in said.content
 
 
-def test_an_error_that_a_good_answer_carries_is_quoted_to_models_only(box):
-    for answer_to in ("model", "program"):
-        answering(box, json.dumps({"error": {"message": "Quota of the clinic used up"}}).encode())
-        words = {"answer_to": answer_to, "deliver": str, "max_retries": 0}
-        with svc.SvcMedicalConsult(**box.medical, **words) as tool:
-            said = tool.invoke(call_of(tool))
-        assert said.status == "error"
-        assert ("Quota of the clinic" in said.content) is (answer_to == "model")
-
-
 # -- deliver --------------------------------------------------------------------------------------
 
 

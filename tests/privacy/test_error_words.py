@@ -1,207 +1,262 @@
-"""An error of the service keeps its own words, and none that a user, a tool or the model wrote.
+"""What an error says of a service's message: its words, no key, and no quotation of what was sent.
 
-Whatever an agent is asked, the words of its instructions for tools and objects are not the user's.
+On private ways it says none of its words.
 """
 
 from __future__ import annotations
 
-import asyncio
+import html
 import json
-import string
-from typing import Annotated
+import re
+import sys
+from urllib.parse import quote
 
 import httpx
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from langchain_core.messages import AIMessage, HumanMessage, SystemMessage, ToolMessage
-from peers import answering, listed
-from pydantic import AfterValidator, create_model
+from peers import answering
 from share import fewer
 
-from langchain_svc import ChatSvc, Pseudonyms, SvcError
+import langchain_svc as svc
+
+KEY = "sk-Zq9/Kw+Xv77/Uy5"
+NAME = "Renata Zq-Meyerling"
+V1 = {"base_url_v1": "https://svc.example/v1"}
+GENERAL = {"base_url": "https://svc.example"}
+MEDICAL = {"medical_base_url": "https://svc.example", "handle_tool_error": False}
+
+
+def made(kind, clients, **words):
+    return kind(api_key=KEY, max_retries=0, **clients, **words)
+
+
+def people():
+    return svc.Pseudonyms(names=[NAME])
+
+
+DOORS = {
+    "chat": lambda c, asked: made(svc.ChatSvc, c, **V1).invoke(asked),
+    "stream": lambda c, asked: [*made(svc.ChatSvc, c, **V1).stream(asked)],
+    "one text": lambda c, asked: made(svc.ChatSvc, c, interface="general", **GENERAL).invoke(
+        [("user", asked), ("ai", "Go on."), ("user", asked)]
+    ),
+    "a further field": lambda c, asked: made(svc.ChatSvc, c, **V1).invoke(
+        "Hi", extra_body={"of": [{"it": asked}]}
+    ),
+    "a tool": lambda c, asked: made(svc.SvcTranslate, c, handle_tool_error=False, **GENERAL).invoke(
+        {"text": asked, "target": "de"}
+    ),
+}
+PRIVATE = {
+    "privacy": lambda c, asked: made(svc.ChatSvc, c, privacy="phi", **V1).invoke(asked),
+    "a private stream": lambda c, asked: [*made(svc.ChatSvc, c, privacy="phi", **V1).stream(asked)],
+    "pseudonyms": lambda c, asked: made(svc.ChatSvc, c, pseudonyms=people(), **V1).invoke(asked),
+    "pseudonyms of a run": lambda c, asked: made(svc.ChatSvc, c, **V1).invoke(
+        asked, {"configurable": {"svc_pseudonyms": people()}}
+    ),
+    "a medical tool": lambda c, asked: made(svc.SvcMedicalConsult, c, **MEDICAL).invoke(
+        {"message": asked}
+    ),
+    "a medical status": lambda c, _: made(svc.SvcMedicalStatus, c, **MEDICAL).invoke({}),
+}
+
+
+class Refusing:
+    """A service whose answer is an error, with the message that `say` makes of what was sent."""
+
+    def __init__(self, say, status=400, **fields):
+        self.say = say
+        self.status = status
+        self.fields = fields
+        self.sent = []
+
+    def __call__(self, request):
+        self.sent = [*texts(json.loads(request.content or b"{}"))]
+        error = {"message": self.say(self.sent), **self.fields}
+        return httpx.Response(self.status, json={"error": error})
+
+
+def texts(value):
+    if isinstance(value, str):
+        yield value
+    elif isinstance(value, (dict, list)):
+        for item in value.values() if isinstance(value, dict) else value:
+            yield from texts(item)
+
+
+def raised(door, service, asked):
+    with pytest.raises(svc.SvcError) as caught:
+        door(answering(service), asked)
+    return caught.value
+
+
+def refused(message, asked="Hi", **fields):
+    """The error of a chat whose service answers with this message."""
+    return raised(DOORS["chat"], Refusing(lambda _: message, **fields), asked)
+
+
+# -- a quotation is 20 characters ------------------------------------------------------------------
+
+LETTERS = st.sampled_from("abZ \n\t\u3000\u0301éü漢字%41&;\\\"'{}\u200c\U0001f600")
+ASKED = st.text(LETTERS, min_size=30).filter(str.strip)
+# Which of the texts sent, from where, how much of it, and what stands behind it.
+QUOTED = st.tuples(st.integers(0, 9), st.integers(0, 999), st.integers(18, 30), st.text(LETTERS))
+
+
+@pytest.mark.parametrize("door", DOORS)
+@settings(max_examples=fewer(60))
+@given(asked=ASKED, said=st.lists(QUOTED), status=st.sampled_from([400, 429, 500, 200]))
+def test_no_quotation_comes_back(door, asked, said, status):
+    def say(sent):
+        pieces = []
+        for which, start, size, between in said:
+            text = sent[which % len(sent)]
+            pieces += (text[start % (len(text) + 1) :][:size], between)
+        return "".join(pieces)
+
+    service = Refusing(say, status)
+    error = raised(DOORS[door], service, asked)
+    silent = raised(DOORS[door], Refusing(lambda _: "", status), asked)
+    shown = str(error).removeprefix(f"{silent}: ")
+    runs = {text[at : at + 20] for text in service.sent for at in range(len(text) - 19)}
+    assert not [run for run in runs if run in shown]
+    assert len(shown) <= 500 and shown.isprintable()
+
+
+@pytest.mark.parametrize(
+    ("asked", "message", "shown"),
+    [
+        ("I am Ann Meyer, 57, HIV+", "bad: 'Ann Meyer, 57, HIV+'", "bad: 'Ann Meyer, 57, HIV+'"),
+        ("I am Ann Meyer, 57, HIV+", "bad: 'm Ann Meyer, 57, HIV+'", "bad: '[...]'"),
+        ("Na 138\nK 4.1\n\nCa 2.3\nMg 0.8", "got: Na 138\nK 4.1\n\nCa 2.3\nMg 0.8!", "got: [...]!"),
+        ("Na 138\nK 4.1\nCa 2.3\nMg 0.8", "got: Na 138 K 4.1 Ca 2.3 Mg 0.8!", "got: [...]!"),
+        ("see:/a%20b/c%20d/e%20f/g", "no /a%20b/c%20d/e%20f/g here", "no [...] here"),
+        ("ab" * 15, f"<{'ab' * 15}{'ab' * 15}>", "<[...]>"),
+        ("0123456789 9876543210", "0123456789 9876543210, 0123456789 9876543210", "[...], [...]"),
+        ("Hi", f"{'no ' * 400}", f"{'no ' * 165}[...]"),
+        ("Hi", "one\x1b[31m\u2028two", "one\ufffd[31m two"),
+    ],
+)  # fmt: skip
+def test_a_quotation_is_marked_and_the_rest_stays(asked, message, shown):
+    assert str(refused(message, asked)) == f"The service answered 400: {shown}"
+
+
+def test_the_name_of_the_model_is_no_quotation():
+    model = "some-org/some-model-70B-instruct"
+    service = Refusing(lambda _: f"{model} is overloaded", 503)
+    asked = made(svc.ChatSvc, answering(service), model=model, **V1)
+    with pytest.raises(svc.SvcServerError, match=f"{model} is overloaded"):
+        asked.invoke("Hi")
+
 
 SENTENCES = [  # of services that people use
     "You exceeded your current quota, please check your plan and billing details",
     "Your account is suspended: unpaid invoice INV-2231. Contact billing@example.com",
-    "Your account is not active, please check your billing details on our website",
-    "Your credit balance is too low. Go to Plans & Billing to upgrade or purchase credits",
-    "You have no credits left: add a payment method and call the API again",
-    "This organization has been disabled",
-    "Billing hard limit has been reached",
     "Rate limit reached for requests. Limit: 3 / min. Current: 4 / min. Try again in 20s",
-    "Unsupported parameter: 'max_tokens'. Use 'max_completion_tokens' instead",
-    "Unrecognized request argument supplied: functions",
     "'temperature' does not support 0.2 with this model. Only the default (1) value is supported",
-    "tools.0.custom.input_schema: JSON schema is invalid. It must match draft 2020-12",
     "Invalid schema for function: 'items' and 'properties' need a description and a title",
-    "tool_calls must be followed by tool messages responding to each tool result block",
     "messages: first message must use the user role, then the instructions that follow it",
-    "The script has no answer",
-    "The server is overloaded or not ready yet. That model is being loaded in plain form",
-    "Nothing is wrong with what you wrote: a real mark stands inside every data line",
+    "Grüße, 漢字 & <b>100%25</b> \\u00e9",
 ]
-# No vowels, so that no word of a sentence stands inside one of the user's.
-LETTERS = "".join(sorted({*string.ascii_letters} - {*"aeiouyAEIOUY"})) + "ßłñçжд漢字"
-WORDS = st.lists(
-    st.text(LETTERS, min_size=3, max_size=9).map("zq".__add__),
-    min_size=50,
-    max_size=50,
-    unique=True,
-)
-MODEL = {"api_key": "sk-test-12345678", "max_retries": 0}
 
 
-# -- what users give, with a word of theirs in each place of it -------------------------------------
+@pytest.mark.parametrize("sentence", SENTENCES)
+@pytest.mark.parametrize("door", DOORS)
+def test_a_message_stays_though_each_of_its_words_was_sent(door, sentence):
+    error = raised(DOORS[door], Refusing(lambda _: sentence), "|".join(sentence.split()))
+    assert str(error) == f"The service answered 400: {sentence}"
 
 
-def tool(word):
-    field = {"type": "string", "title": next(word), "description": next(word)}
-    field |= {"enum": [next(word)], "default": next(word)}
-    shared = {next(word): {"type": "object", "properties": {next(word): {"type": "integer"}}}}
-    parameters = {"type": "object", "properties": {next(word): field}, "$defs": shared}
-    parameters |= {"additionalProperties": False, "required": [], "title": next(word)}
-    function = {"name": next(word), "description": next(word), "parameters": parameters}
-    return {"type": "function", "function": function}
-
-
-def conversation(word):
-    arguments = {next(word): next(word), "list": [{next(word): f"{next(word)}\n{next(word)}"}]}
-    name = next(word)
-    halves = [{"type": "text", "text": text} for text in ("Zqmeyer", f"ling {next(word)}")]
-    broken = {"name": next(word), "args": f'{{"a": {next(word)}', "id": "c2", "error": None}
-    return [
-        SystemMessage(f"Be {next(word)}"),
-        HumanMessage([next(word), {"type": "text", "text": next(word)}], name=next(word)),
-        HumanMessage([{"type": next(word), next(word): [{next(word): next(word)}]}]),
-        AIMessage(
-            halves,
-            tool_calls=[{"name": name, "args": arguments, "id": "c1"}],
-            invalid_tool_calls=[{"type": "invalid_tool_call", **broken}],
-        ),
-        ToolMessage(f"[ {next(word)}", tool_call_id="c1"),
-        ToolMessage(next(word), tool_call_id="c2", name=next(word), status="error"),
-        ToolMessage([{next(word): {next(word): next(word)}}], tool_call_id="c3"),
-        HumanMessage(next(word)),
-    ]
-
-
-def refusing(word):
-    """A class whose check says more than it was asked, as one that looks into a database may."""
-    reason = f"the one of {next(word)} is {next(word)}"
-
-    def refuse(value):
-        raise ValueError(reason)
-
-    return create_model("Report", text=(Annotated[str, AfterValidator(refuse)], ...))
-
-
-KINDS = {
-    "plain": lambda model, word: model,
-    "tools": lambda model, word: model.bind_tools([tool(word), tool(word)]),
-    "a call required": lambda model, word: model.bind_tools([tool(word)], tool_choice="any"),
-    "one call required": lambda model, word: model.bind_tools(
-        [offer := tool(word)], tool_choice=offer["function"]["name"], parallel_tool_calls=False
-    ),
-    "fenced": lambda model, word: model.bind_tools([tool(word)], tool_format="fenced"),
-    "object": lambda model, word: model.with_structured_output(tool(word)["function"]),
-    "bool": lambda model, word: model.with_structured_output(bool),
-    "list": lambda model, word: model.with_structured_output(list[str], method="function_calling"),
-    "json mode": lambda model, word: model.with_structured_output(None, method="json_mode"),
-    "tools and an object": lambda model, word: model.bind_tools(
-        [tool(word)], response_format=refusing(word)
-    ),
-    "a check": lambda model, word: model.with_structured_output(refusing(word)),
-    "a further field": lambda model, word: model.bind(
-        extra_body={"metadata": {next(word): [next(word), 4711]}}
-    ),
-    "a system turn": lambda model, word: model.model_copy(
-        update={"system_role": "system"}
-    ).bind_tools([tool(word)]),
-    "one text": lambda model, word: ChatSvc(
-        interface="general",
-        base_url="https://svc.example",
-        http_client=model.http_client,
-        http_async_client=model.http_async_client,
-        **MODEL,
-    ).bind_tools([tool(word)]),
-}
-ANSWERS = [  # before the error: asked again, and told to go on
-    lambda word: [],
-    lambda word: [(f'{{"text": "{next(word)}"}}', "stop")],
-    lambda word: [(f'```json\n{{"name": "{next(word)}"', "length"), (next(word), "length")],
-    lambda word: [
-        (f"I think {next(word)}: {{", "stop"),
-        (f'```json\n{{"{next(word)}": ', "length"),
+@pytest.mark.parametrize(
+    ("sent", "code", "shown"),
+    [
+        ("Meyerling is ill", "Meyerling", None),
+        ("go to /records/of/ann-meyer", "x:/records/of/ann-meyer", None),
+        ("Meyerling is ill", "rate_limit_exceeded", "rate_limit_exceeded"),
+        ("What is context_length_exceeded?", "context_length_exceeded", "context_length_exceeded"),
+        ("Hi", "two words", None),
+        ("Hi", KEY, None),
     ],
-]
+)
+def test_a_code_is_a_short_name_that_was_not_sent(sent, code, shown):
+    error = refused("no", sent, code=code, type=code)
+    assert (error.code, error.type) == (shown, shown)
+    assert str(error) == f"The service answered 400: no{f' (code {shown})' if shown else ''}"
 
 
-class Failing:
-    """A service that gives these answers, and then an error with all the words that it was sent."""
+# -- keys ------------------------------------------------------------------------------------------
 
-    def __init__(self, answers, words, sentence, status):
-        self.answers = list(answers)
-        self.words = words
-        self.sentence = sentence
-        self.status = status
-        self.quoted = []
-
-    def __call__(self, request):
-        if not self.answers:
-            self.quoted = [word for word in self.words if word in request.content.decode()]
-            message = f"{', '.join(self.quoted)}; {self.sentence}; {' '.join(self.quoted)}"
-            error = {"message": message, "type": self.quoted[-1], "code": f"a_{self.quoted[0]}"}
-            return httpx.Response(self.status, json={"error": error})
-        text, reason = self.answers.pop(0)
-        choice = {"index": 0, "message": {"content": text}, "finish_reason": reason}
-        if json.loads(request.content).get("stream"):
-            choice["delta"] = choice.pop("message")
-            line = f"data: {json.dumps({'choices': [choice]})}\n\ndata: [DONE]\n\n"
-            return httpx.Response(200, text=line, headers={"content-type": "text/event-stream"})
-        return httpx.Response(200, json={"choices": [choice]})
-
-
-WAYS = {
-    "invoke": lambda runnable, asked: runnable.invoke(asked),
-    "stream": lambda runnable, asked: [*runnable.stream(asked)],
-    "ainvoke": lambda runnable, asked: asyncio.run(runnable.ainvoke(asked)),
-    "astream": lambda runnable, asked: asyncio.run(listed(runnable.astream(asked))),
+SPELLINGS = {
+    "as it is": str,
+    "in capitals": str.upper,
+    "in part": lambda text: text[3:],
+    "for a URL": lambda text: quote(text, safe=""),
+    "for a URL, twice": lambda text: quote(quote(text, safe=""), safe=""),
+    "each letter for a URL": lambda text: "".join(f"%{one:02X}" for one in text.encode()),
+    "for HTML": lambda text: html.escape(text).replace("/", "&#47;"),
+    "for JSON": lambda text: text.replace("/", "\\/"),
+    "each letter for JSON": lambda text: "".join(f"\\u{ord(one):04x}" for one in text),
 }
 
 
-@pytest.mark.parametrize("kind", KINDS)
-@settings(max_examples=fewer(40))
-@given(
-    words=WORDS,
-    sentence=st.sampled_from(SENTENCES),
-    answers=st.sampled_from(ANSWERS),
-    way=st.sampled_from([*WAYS]),
-    status=st.sampled_from([400, 402, 429, 500, 200]),
-    pseudonyms=st.booleans(),
-)
-def test_errors_keep_their_words_and_none_of_the_users(
-    kind, words, sentence, answers, way, status, pseudonyms
-):
-    word = iter(words)
-    messages = conversation(word)
-    service = Failing(answers(word), [*words, "Zqmeyerling"], sentence, status)
-    model = ChatSvc(
-        base_url_v1="https://svc.example/v1",
-        on_cut="continue",
-        pseudonyms=Pseudonyms(names=["Ann Meyer"]) if pseudonyms else None,
-        **MODEL,
-        **answering(service),
-    )
-    runnable = KINDS[kind](model, word)
+@pytest.mark.parametrize("spelling", SPELLINGS)
+def test_no_key_comes_back(spelling):
+    error = refused(f"no route for <{SPELLINGS[spelling](KEY)}> here", code=KEY)
+    assert not re.search("zq9|xv77|5a71|uy5", f"{error!r}{vars(error)}", re.IGNORECASE)
+    assert re.search("no route for <.*key.*> here", str(error))
+
+
+# -- private ways ----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("door", PRIVATE)
+@settings(max_examples=fewer(30))
+@given(message=st.text(min_size=1), asked=ASKED, status=st.sampled_from([400, 500, 200]))
+def test_a_private_error_says_no_word_of_the_message(door, message, asked, status):
+    fields = {"type": "t_1", "code": "a_code"}
+    asked = f"{NAME}: {asked}"
+    services = [Refusing(lambda _, said=said: said, status, **fields) for said in (message, "")]
+    shown, silent = (raised(PRIVATE[door], service, asked) for service in services)
+    assert type(shown) is type(silent)
+    assert (str(shown), shown.args, vars(shown)) == (str(silent), silent.args, vars(silent))
+    assert status == 200 or (shown.type, shown.code) == ("t_1", "a_code")
+
+
+@pytest.mark.parametrize("door", [door for door in PRIVATE if door != "a medical status"])
+@pytest.mark.parametrize("status", [400, 200])
+def test_a_private_error_has_no_code_that_names_somebody(door, status):
+    code = "PERSON_1" if "pseudonyms" in door else "Meyerling"
+    error = raised(PRIVATE[door], Refusing(lambda _: "", status, code=code), "Zq-Meyerling is ill")
+    assert "Meyerling" not in f"{error!r}{vars(error)}"
+
+
+# -- work ------------------------------------------------------------------------------------------
+
+
+def operations(asked):
+    """The operations of our code while an error is made that quotes what was asked."""
+    count = 0
+
+    def step(frame, event, _):
+        nonlocal count
+        frame.f_trace_opcodes = True
+        count += event == "opcode"
+        return step
+
+    def enter(frame, event, arg):
+        return step(frame, event, arg) if "langchain_svc" in frame.f_code.co_filename else None
+
+    before = sys.gettrace()
+    sys.settrace(enter)
     try:
-        WAYS[way](runnable, messages)
-    except SvcError as error:
-        text = f"{error} {error!r} {vars(error)}"
-    else:
-        assert not service.quoted
-        return
-    if service.quoted:
-        assert sentence in text
-    for quote in service.quoted:
-        assert quote.casefold() not in text.casefold()
+        refused(f"cannot parse {asked[100:400]}; {asked[:9]}", asked)
+    finally:
+        sys.settrace(before)
+    return count
+
+
+@pytest.mark.parametrize("text", ["a", "e\u0301\u0323", "no 1\n", " \n", "%25", "漢字", "\\u0041"])
+def test_an_error_costs_work_as_the_text_sent_is_long(text):
+    few, many = (operations((text * size)[:size]) for size in (10_000, 20_000))
+    assert 0 < few < many < 2.2 * few

@@ -23,7 +23,8 @@ REASON = b'data: {"choices":[{"index":0,"delta":{},"finish_reason":"stop"}]}\n\n
 DONE = b"data: [DONE]\n\n"
 HEADERS = (("Authorization", "Bearer k"),)
 URL = "https://svc.example/v1/chat/completions"
-REQUEST = Request("POST", URL, HEADERS, b"{}", lambda: ("Ann Meyer",), ("k-secret",))
+SENT = b'{"message": "I am Ann Meyer, born in Ulm"}'
+REQUEST = Request("POST", URL, HEADERS, SENT, secrets=("k-secret",))
 OK, DOWN, FULL, REFUSED = Head(200, {}), Head(503, {}), Head(429, {}), Loss("connect", "refused")
 
 
@@ -197,9 +198,12 @@ def test_a_slow_whole_answer_may_take_its_time():
 
 
 def test_an_error_inside_the_answer_is_told_without_what_was_sent():
-    body = STREAM + b'data: {"error": {"message": "Ann Meyer is k-secret", "code": "c9"}}\n\n'
+    body = (
+        STREAM
+        + b'data: {"error": {"message": "Ann Meyer, born in Ulm, is k-secret", "code": "c9"}}\n\n'
+    )
     world = one([OK, body], reader=texts)
-    assert "[...] is [key] (code c9)" in str(world.failed[0])
+    assert "[...], is [key] (code c9)" in str(world.failed[0])
 
 
 def test_a_failed_connection_names_the_place_but_no_key():
