@@ -5,28 +5,23 @@ import inspect
 import re
 from itertools import chain
 
+import httpx
 import pytest
 from fences import ROOT
+from peers import Scripted, answering
 from test_readme import rows
 
 import langchain_svc as svc
 from langchain_svc import errors
-from langchain_svc._base import threads as _threads
-from langchain_svc._calls import scanner
 from langchain_svc._images import endpoints as images
-from langchain_svc._service import exchange, retry_budget
 from langchain_svc._wire import chunks, failures, general
-from langchain_svc.chat import described_images
 from langchain_svc.medical import images as clinical
 from langchain_svc.medical import patient
 from langchain_svc.medical import tools as medical
-from langchain_svc.medical.dicom import header as dicom_header
 from langchain_svc.medical.dicom import image as dicom
 from langchain_svc.medical.dicom import picture
 from langchain_svc.medical.fhir import concepts
 from langchain_svc.sandbox import Fault, Sandbox
-from langchain_svc.tools import general as tools
-from privacy import test_frames, test_leaks
 
 MB = 1024 * 1024
 
@@ -46,46 +41,21 @@ def setting(name, kind=svc.ChatSvc):
 
 # -- sentences --------------------------------------------------------------------------------------
 
-RETRIED = listed(failures.TRANSIENT)
-RETRIED_5XX = ", ".join(str(status) for status in sorted(failures.TRANSIENT) if status >= 500)
-DOCUMENTED = {429, 500, 503}  # v1 API, section 7
-CELLS = 2 * len(test_leaks.DOORS) * len(test_leaks.ANSWERS)
 SENTENCES = [
-    ("README.md", f"the statuses {RETRIED} are retried"),
-    ("docs/reliability.md", f"the statuses {RETRIED}."),
-    ("docs/reliability.md", f"| `SvcServerError` | 5xx | {RETRIED_5XX} |"),
-    ("docs/reliability.md", f"the statuses {listed(failures._LASTING)}"),
-    ("docs/assumptions.md", f"{listed(failures.TRANSIENT - DOCUMENTED)} are retried like {listed(DOCUMENTED)}."),
-    ("docs/general.md", f"a gateway said {' or '.join(map(str, sorted(exchange._OF_GATEWAYS)))}"),
     ("docs/reliability.md", f"| `timeout` | {setting('timeout'):g} s |"),
     ("docs/reliability.md", f"| `deadline` | {setting('deadline'):g} s |"),
     ("docs/reliability.md", f"`max_response_bytes` ({setting('max_response_bytes') // MB} MiB)"),
     ("docs/reliability.md", f"`max_retries={setting('max_retries')}`"),
     ("docs/reliability.md", f"`max_retry_wait` ({setting('max_retry_wait'):g} s)"),
-    ("docs/reliability.md",
-        f"between nothing and {exchange._FIRST_BACKOFF} s, 1 s, 2 s and so on up to {exchange._LONGEST_BACKOFF:g} s"),
-    ("docs/reliability.md", f"more than {_threads.LONG // 1000} kB"),
-    ("docs/reliability.md", f"a store of {retry_budget.STORE:g}"),
     ("docs/reliability.md", f"`max_connections` ({setting('max_connections'):,})"),
-    ("docs/tools.md", f"At most {scanner._MOST_CALLS} calls"),
-    ("docs/general.md",
-        (f"up to {['', 'one', 'two', 'three', 'four'][described_images._AT_ONCE]} "
-        "images are described at the same time")),
-    ("docs/general.md",
-        f"at most {images.LONGEST_PROMPT} characters on v1, all else of at most {tools._LONGEST_TEXT:,}"),
     ("docs/medical-images.md",
         (f"at most {clinical.MOST_IMAGES} of {clinical.MOST_IMAGE_BYTES // MB} MB "
         f"and {clinical.MOST_PIXELS // 10**6} million pixels")),
     ("docs/medical-images.md",
         f"above {picture.MOST_PIXELS // 10**6} million pixels a frame or {dicom.MOST_FILE_BYTES // MB} MB a file"),
-    ("docs/medical-images.md", f"inflates to {dicom_header._MOST_INFLATED // MB} MB"),
     ("docs/medical-records.md", f"what somebody typed, to {concepts.LONGEST_TYPED} characters"),
     ("docs/medical.md", f"`max_result_chars` characters ({setting('max_result_chars', medical.SvcMedicalStatus):,})"),
     ("docs/medical.md", f"entries {patient.LONGEST_LINE:,} characters, lists {patient.MOST_ENTRIES} entries"),
-    ("docs/privacy.md", f"{len(test_leaks.DOORS)} ways in"),
-    ("docs/privacy.md", f"{len(test_leaks.ANSWERS)} answers"),
-    ("docs/privacy.md", f"{CELLS:,} cells"),
-    ("docs/privacy.md", f"in {len(test_frames.USES)} ways"),
 ]  # fmt: skip
 
 
@@ -93,6 +63,82 @@ SENTENCES = [
 def test_a_page_says_what_the_code_does(name, sentence):
     said = sentence in " ".join(page(name).split())
     assert said, f"the code has changed, and {name} must say: {sentence}"
+
+
+def test_the_pages_name_the_longest_texts_of_tools():
+    made = svc.SvcGenerateImage(api_key="k", base_url_v1="https://svc.example/v1")
+    prompt = made.args_schema.model_json_schema()["properties"]["prompt"]["maxLength"]
+    tool = svc.SvcTranslate(api_key="k", base_url="https://svc.example", handle_tool_error=False)
+    with pytest.raises(svc.SvcRequestError) as refused:
+        tool.invoke({"text": "x" * 10**6, "target": "de"})
+    (most,) = re.findall("at most ([0-9,]+) characters", str(refused.value))
+    sentence = f"at most {prompt} characters on v1, all else of at most {most}"
+    test_a_page_says_what_the_code_does("docs/general.md", sentence)
+
+
+def test_the_pages_name_the_most_calls_of_an_answer():
+    call = '<tool_call>\n{"name": "f", "arguments": {}}\n</tool_call>\n'
+    tool = {"name": "f", "description": "Does it.", "parameters": {"type": "object"}}
+    answer = Scripted(call * 300).model().bind_tools([tool]).invoke("Hi")
+    sentence = f"At most {len(answer.tool_calls)} calls"
+    test_a_page_says_what_the_code_does("docs/tools.md", sentence)
+
+
+# -- statuses ---------------------------------------------------------------------------------------
+
+DOCUMENTED = {429, 500, 503}  # v1 API, section 7
+
+
+def tried(status, make, **words):
+    """How often a service is asked that answers with a status, and the error."""
+    asked = []
+
+    def answer(request):
+        asked.append(request)
+        return httpx.Response(status, headers={"retry-after": "0"})
+
+    one = make(api_key="k", max_retries=1, **answering(answer), **words)
+    with pytest.raises(svc.SvcError) as caught:
+        one.invoke("Hi")
+    return len(asked), caught.value
+
+
+@pytest.fixture(scope="module")
+def refusals():
+    return {
+        status: tried(status, svc.ChatSvc, base_url_v1="https://svc.example/v1")
+        for status in range(400, 600)
+    }
+
+
+def test_the_pages_name_the_statuses_that_are_retried(refusals):
+    retried = {status for status, (times, _) in refusals.items() if times > 1}
+    of_gateways = {
+        status
+        for status in retried
+        if tried(status, svc.SvcGenerateImage, base_url_v1="https://svc.example/v1")[0] == 1
+    }
+    lasting = {n for n, (_, error) in refusals.items() if n >= 500 and not error.is_retryable}
+    of_servers = ", ".join(str(status) for status in sorted(retried) if status >= 500)
+    for name, sentence in (
+        ("README.md", f"the statuses {listed(retried)} are retried"),
+        ("docs/reliability.md", f"the statuses {listed(retried)}."),
+        ("docs/reliability.md", f"| `SvcServerError` | 5xx | {of_servers} |"),
+        ("docs/reliability.md", f"the statuses {listed(lasting)}"),
+        ("docs/assumptions.md", f"{listed(retried - DOCUMENTED)} are retried like {listed(DOCUMENTED)}."),
+        ("docs/general.md", f"a gateway said {' or '.join(map(str, sorted(of_gateways)))}"),
+    ):  # fmt: skip
+        test_a_page_says_what_the_code_does(name, sentence)
+
+
+def test_the_table_of_errors_has_the_statuses(refusals):
+    told = {row[0].strip("`"): row[1] for row in rows(page("docs/reliability.md"))}
+    for status, (_, error) in refusals.items():
+        name = type(error).__name__
+        shown = "5xx" if name == "SvcServerError" else str(status)
+        assert name == "SvcAPIError" or shown in told[name], (
+            f"docs/reliability.md: {name}, {status}"
+        )
 
 
 # -- names that are read ----------------------------------------------------------------------------
@@ -133,12 +179,6 @@ def first_cells(name, heading):
 def test_the_table_of_errors_is_the_tree():
     named = first_cells("docs/reliability.md", "Errors")
     assert named == {name for name in vars(errors) if name.startswith("Svc")} - {"SvcError"}
-
-
-def test_the_table_of_errors_has_the_statuses():
-    told = {row[0].strip("`"): row[1] for row in rows(page("docs/reliability.md"))}
-    for status, kind in failures._BY_STATUS.items():
-        assert str(status) in told[kind.__name__], f"docs/reliability.md: {kind.__name__}, {status}"
 
 
 def test_the_sandbox_page_lists_every_argument():
