@@ -367,13 +367,13 @@ class Handled(BaseCallbackHandler):
 # A record of a patient has names that LangChain and this package use for other things.
 LOOKALIKES = {
     "status": "AIDS", "type": "HIV-positive", "role": "widow", "model": "Quixote", "_type": "Quixote",
-    "model_name": "Quixote", "finish_reason": "dead", "usage_source": "Quixote", "lc": "AIDS",
+    "model_name": "Quixote", "finish_reason": "deceased", "usage_source": "Quixote", "lc": "AIDS",
     "name": "Quixote", "temperature": 39.4242, "n": 39.4242, "limit": 39.4242, "created": 39.4242,
     "audio": 39.4242, "reasoning": 39.4242, "input_tokens": 39.4242, "usage": {"audio": 39.4242},
     "rate_limit": {"limit": 39.4242}, "token_usage": {"total_tokens": 39.4242}, "smoker": True,
     "usage_metadata": {"input_tokens": 39.4242}, "id": "01a2027e-53d4-7178-ab3e-de08eb20c6d2",
 }  # fmt: skip
-TOLD_BY_THEM = ("AIDS", "HIV", "widow", "Quixote", "dead", "39.4242", "True", "01a2027e")
+TOLD_BY_THEM = ("AIDS", "HIV", "widow", "Quixote", "deceased", "39.4242", "True", "01a2027e")
 
 
 INVENTED = {"name": "Quixote", "args": {"smoker": True}, "id": "AIDS-1"}
@@ -434,7 +434,7 @@ def test_only_tools_that_were_offered_are_named(box):
 
 def test_what_a_service_says_beside_its_answer_is_told_only_if_known():
     tracer = Tracer()
-    model = Scripted("fine", finish_reason="dead").model(privacy="phi", model="m2")
+    model = Scripted("fine", finish_reason="deceased").model(privacy="phi", model="m2")
     model.invoke("x", {"callbacks": [tracer]})
     (run,) = tracer.runs
     clean(TOLD_BY_THEM, f"{run.inputs}{run.outputs}{run.extra}")
