@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import httpx
 import pytest
-from peers import answering, listed, summed
+from peers import Scripted, answering, listed, summed
 from wire.test_wire_stream import BODIES, OWN_LABEL, TEXT
 
 import langchain_svc as svc
@@ -76,3 +76,12 @@ def test_a_stream_that_ends_without_its_mark_can_be_accepted():
         list(model([body]).stream("hi"))
     lenient = model([body], require_stream_end=False)
     assert "".join(chunk.content for chunk in lenient.stream("hi")) == "Hi"
+
+
+@pytest.mark.parametrize("step", [1, 2, 3, 5, 100])
+@pytest.mark.parametrize("stop", [["END", "five"], ["five", "END"], ["xx", "END", "NDx"]])
+def test_the_stop_sequence_that_comes_first_ends_the_answer(step, stop):
+    service = Scripted(*["one ENDx five"] * 2, step=step)
+    model = service.model(stop=stop)
+    assert model.invoke("?").content == "one "
+    assert summed(model.stream("?")).content == "one "
