@@ -8,6 +8,7 @@
     python -m benchmarks growth           # the rows that show how cost grows with size
     python -m benchmarks counts --check   # calls of functions, which are the same in every run
     python -m benchmarks load             # many calls at once against a faulty service
+    python -m benchmarks loop             # how long an answer of 100 kB holds the event loop
 
 Speed: every contestant runs in a process of its own and the server in another. Rounds are
 interleaved, so that what else the machine does meets all alike. What counts is CPU time of the
@@ -32,7 +33,7 @@ _DOCS = Path(__file__).parents[1] / "docs"
 def main(arguments: Sequence[str]) -> int:
     """Run what was asked for; returns the exit code."""
     name, *rest = arguments or [""]
-    if name in {"counts", "load"}:
+    if name in {"counts", "load", "loop"}:
         return int(import_module(f"benchmarks.{name}").main(rest))
     if name == "growth":
         return speed(["--rows", "growth", *rest])

@@ -1,17 +1,15 @@
 """Several things at once: locks that a forked child finds free, threads of our own, awaitables.
 
-The threads are for work that blocks or takes long. The default executor of an event loop belongs to
-the application, which may have filled it. Work in these threads waits for nobody else's, and its
-caller waits no longer than its own deadline.
+The threads are for work that blocks. The default executor of an event loop belongs to the
+application, which may have filled it. Work in these threads waits for nobody else's, and its caller
+waits no longer than its own deadline.
 """
 
 from __future__ import annotations
 
 import asyncio
-import math
 import os
 import threading
-import time
 from collections.abc import Callable, Coroutine, Hashable, Iterable
 from concurrent.futures import Future
 from contextvars import copy_context
@@ -20,14 +18,7 @@ from queue import Empty, SimpleQueue
 from typing import Any, TypeVar
 from weakref import WeakSet
 
-from ..errors import SvcTimeoutError
-
 T = TypeVar("T")
-LONG = 50_000
-"""The event loop itself reads texts of up to so many characters or bytes: a thread costs more."""
-LONG_TO_CHECK = 2_000
-"""The same for a text that is searched for calls or checked against a schema."""
-
 _IDLE_SECONDS = 5.0
 _LOCKS: WeakSet[Any] = WeakSet()
 
@@ -131,31 +122,7 @@ def _complete(future: Future[Any], work: Callable[[], Any]) -> None:
         del future, work
 
 
-READERS = Workers("svc-reader", 4)
 LOOK_UPS = Workers("svc-look-up", 8)
-
-
-async def off_loop(until: float, work: Callable[..., T], *args: Any) -> T:
-    """The result of the work, which a thread does.
-
-    Raises:
-        SvcTimeoutError: It was not done by `until` (`time.monotonic`). The thread goes on alone.
-    """
-    # No task, which would outlive a cancellation by a turn of the loop.
-    reading = asyncio.wrap_future(READERS.submit(work, *args))
-    timeout = None
-    if until != math.inf:
-        timeout = max(0.0, until - time.monotonic())
-    try:
-        done, _ = await asyncio.wait([reading], timeout=timeout)
-        if not done:
-            raise SvcTimeoutError(
-                "The deadline has passed while the text of the call or of its answer was read"
-            )
-        return reading.result()
-    finally:
-        reading.cancel()
-        del reading  # an error's traceback holds this frame
 
 
 async def bounded_gather(

@@ -5,4 +5,4 @@ from .calls import BadCall, Call, Doubt, Tool
 from .judge import arguments_json
 from .parse import Event, StreamParser, parse_calls
 from .replay import Replays
-from .scanner import Prose, Thought, ThoughtEnd
+from .scanner import MOST_CALLS, Prose, Thought, ThoughtEnd

@@ -65,9 +65,9 @@ _RESIDUE = str.maketrans("", "", "}]")
 _FENCE_LINE = re.compile(r"[^`~\n]*\n")
 _FREE_WASTE = 30_000  # characters that may be read in vain in any text
 _WASTE = 4  # and for each character that is read for good
-_MOST_CALLS = 200
+MOST_CALLS = 200
 _TOO_MANY = (
-    f"an answer may hold {_MOST_CALLS} calls; this one and all after it are left out"
+    f"an answer may hold {MOST_CALLS} calls; this one and all after it are left out"
 )
 _HALF_TAG = re.compile(r"\s*(<[^<>]*)?")
 _OPENING = re.compile(r"\A\s*(?:<tool_call>|`{3,}\w*)\s*")
@@ -98,7 +98,7 @@ class Scanner:
         self._text = ""
         self._at = 0  # the position in the buffer
         self._chunks: list[str] = []
-        self._size = 0  # characters from the position on, with the chunks
+        self.held = 0  # characters from the position on, with the chunks
         self._dropped = 0  # characters
         self._final = False
         self._cut = False
@@ -129,8 +129,8 @@ class Scanner:
         if self.ended or not text:
             return
         self._chunks.append(text)
-        self._size += len(text)
-        if not self._waits or self._pending.is_due(text, self._size):
+        self.held += len(text)
+        if not self._waits or self._pending.is_due(text, self.held):
             yield from self._run()
 
     def close(self, *, cut: bool = False) -> Iterator[Piece]:
@@ -169,7 +169,7 @@ class Scanner:
         self._dropped += surplus
         self._text = self._text[surplus:]
         self._at -= surplus
-        self._size = len(self._text) - self._at + sum(map(len, self._chunks))
+        self.held = len(self._text) - self._at + sum(map(len, self._chunks))
 
     def _pass_prose(
         self,
@@ -373,9 +373,9 @@ class Scanner:
             return  # models write the last call once more without its tags
         self._last_calls = calls
         self._call_count += len(calls)
-        if self._call_count > _MOST_CALLS:
+        if self._call_count > MOST_CALLS:
             self.ended = True
-            del calls[_MOST_CALLS - self._call_count :]
+            del calls[MOST_CALLS - self._call_count :]
             calls.append(BadCall(None, _TOO_MANY, asked=True))
         yield from calls
 

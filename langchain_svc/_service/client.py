@@ -10,11 +10,9 @@ import asyncio
 import re
 import time
 from collections.abc import AsyncGenerator, AsyncIterator, Generator, Iterator
-from contextlib import suppress
 from functools import lru_cache
 from typing import TypeVar, cast
 
-from .._base.threads import LONG, off_loop
 from .._http import FOREVER, TIMEOUTS
 from .._http.connections import Connections
 from .._http.library import Failures, failures_of, httpx, library_of
@@ -24,7 +22,6 @@ from .steps import (
     READ,
     Acquire,
     Close,
-    Conversation,
     Exchange,
     Head,
     Loss,
@@ -217,12 +214,9 @@ class AsyncLink:
         self._failures = failures_of(library_of(client))
         self._response: httpx.Response | None = None
         self._body: AsyncIterator[bytes] | None = None
-        self._is_compressed = False
         self.quiet = False  # as a Link's
-        self.unread_bytes = 0  # that came since a piece was last handed on
 
     async def open(self, step: Open) -> Reply:
-        self.unread_bytes = 0
         try:
             request = _build_request(step, self._client)
             if self._client is None:
@@ -237,42 +231,14 @@ class AsyncLink:
         self._body = aiter(cast("httpx.AsyncByteStream", response.stream))
         self._response = response
         self.quiet = self._client is None and not self._connections.by_proxy
-        self._is_compressed = bool(response.headers.get("content-encoding"))
         return Head(response.status_code, response.headers)
 
     async def read(self, _: Read) -> Reply:
         assert self._body is not None  # noqa: S101  # it is read after it was opened
         try:
-            data = await self._body.__anext__()
-        except StopAsyncIteration:
-            return b""
+            return await anext(self._body, b"")
         except self._failures.while_reading as error:
             return _loss_of(error, self._failures)
-        self.unread_bytes += len(data)
-        return data
-
-    async def advance(
-        self, exchange: Exchange[T], conversation: Conversation[T], reply: Reply
-    ) -> Step | T | _Over:
-        """The next step of the conversation, off the loop where it takes long; _OVER at its end.
-
-        It is long by what is read now, never by what was: the bytes at hand, at the end those that
-        nothing was made of yet, and after a refusal the request, which its words are looked for in.
-        """
-        size = 0
-        if reply == b"" or isinstance(reply, Loss):
-            size = self.unread_bytes
-            head = exchange.head
-            if head is not None and not 200 <= head.status < 300:
-                size += len(exchange.request.body or b"")
-        elif isinstance(reply, bytes) and exchange.head is not None:
-            if self._is_compressed:
-                size = _EXPANSION * len(reply)
-            elif exchange.parser is not None and not exchange.parser.whole:
-                size = len(reply)
-        if size <= LONG:
-            return _advance(conversation, reply)
-        return await off_loop(exchange.until, _advance, conversation, reply)
 
     async def close(self, _: Close | None = None) -> Reply:
         response = self._response
@@ -289,21 +255,6 @@ class AsyncLink:
         return await step.limiter.aacquire(step.remaining)
 
 
-class _Over:
-    """The end of a conversation: StopIteration cannot be the result of a future."""
-
-
-_OVER = _Over()
-_EXPANSION = 8  # bytes that compressed ones may well become
-
-
-def _advance(conversation: Conversation[T], reply: Reply) -> Step | T | _Over:
-    try:
-        return conversation.send(reply)
-    except StopIteration:
-        return _OVER
-
-
 async def arun(
     exchange: Exchange[T], connections: Connections, client: httpx.AsyncClient | None
 ) -> AsyncGenerator[T, None]:
@@ -313,20 +264,18 @@ async def arun(
     reply: Reply = None
     try:
         while True:
-            step = await link.advance(exchange, conversation, reply)
+            try:
+                step = conversation.send(reply)
+            except StopIteration:
+                return
             if step is READ and link.quiet:
                 reply = await link.read(READ)
             elif isinstance(step, Step):
                 with suppress_logs():
                     reply = await getattr(link, _VERBS[type(step)])(step)
-            elif isinstance(step, _Over):
-                return
             else:
                 yield step
-                link.unread_bytes = 0
                 reply = None
     finally:
-        # A thread that this task has left may still be reading it.
-        with suppress(ValueError):
-            conversation.close()  # also where a traceback keeps this frame
+        conversation.close()  # also where a traceback keeps this frame
         await link.close()

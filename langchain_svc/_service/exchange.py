@@ -348,7 +348,6 @@ def _receive(
     timeouts: Timeouts,
 ) -> Generator[Step | T, Reply, Loss | None]:
     """Yields pieces until the body ends; returns how it was lost, if it was."""
-    exchange.received = 0
     content_due = exchange.clock() + _TIMEOUTS_WITHOUT_CONTENT * timeouts.idle
     while parser.fault is None:
         data = yield READ
@@ -357,7 +356,6 @@ def _receive(
         if not data:
             return None
         assert isinstance(data, bytes)  # noqa: S101  # what READ is answered with
-        exchange.received += len(data)
         piece = parser.parse_chunk(body.decode(data))
         now = exchange.clock()
         if piece is not None:

@@ -285,7 +285,6 @@ class Exchange(Generic[T]):
     jitter: Callable[[], float] = random.random
     parser: AnswerParser[T] | None = None
     head: Head | None = None
-    received: int = 0  # bytes of the last answer's body
     retries: int = 0
     waited: float = 0.0
 

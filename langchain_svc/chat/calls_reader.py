@@ -9,9 +9,9 @@ from typing import Any
 
 from langchain_core.messages.tool import tool_call_chunk
 
-from .._base.threads import LONG_TO_CHECK
 from .._calls import FORMATS, Format, call_question, problem_text
 from .._calls.reading import (
+    MOST_CALLS,
     ArgumentsDelta,
     BadCall,
     Call,
@@ -54,8 +54,6 @@ class CallsReader(AnswerReader):
       form that the prompt asks for.
     - A call that is cut off, or stays unreadable, becomes an invalid call.
     """
-
-    long = LONG_TO_CHECK
 
     def __init__(
         self,
@@ -120,6 +118,10 @@ class CallsReader(AnswerReader):
     def read_chunk(self, text: str) -> Iterator[ContentPart]:
         yield from self._read_events(self._parser.parse_chunk(text))
         self.ended = self._parser.ended
+
+    @property
+    def held(self) -> int:
+        return self._parser.held
 
     def restart(self, *, streaming: bool) -> bool:
         if streaming and self._call_count:
@@ -480,6 +482,8 @@ class CallsReader(AnswerReader):
         for block in _code_blocks(self._waiting_text()):
             parsed = parse_calls(block, self._offer.tools.parsed, cut=True)
             calls += [call for call in parsed if isinstance(call, Call)]
+            if len(calls) > MOST_CALLS:
+                return []  # no model means so many
         return calls
 
     def _settles(self, call: Call, open_doubts: list[Doubt | BadCall]) -> bool:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import (
     AsyncIterator,
     Callable,
@@ -30,7 +29,6 @@ from langchain_core.outputs import ChatGenerationChunk, ChatResult
 from langchain_core.runnables import Runnable
 from pydantic import ConfigDict, Field, model_validator
 
-from .._base.threads import LONG, off_loop
 from .._calls import ToolFormat
 from .._service import (
     AnswerParser,
@@ -45,7 +43,7 @@ from .._wire import Event, v1
 from ..config import GENERAL, V1, Interface
 from ..images import ImageStore
 from .interfaces import CHAT_INTERFACES, ChatInterface, InterfaceName
-from .messages import SystemRole, WireMessages, conversation_nonce, prompt_size
+from .messages import SystemRole, WireMessages, conversation_nonce
 from .model import ServiceModel
 from .options import (
     CallOptions,
@@ -621,7 +619,7 @@ class ChatSvc(ServiceModel, BaseChatModel):
         *,
         stream: bool,
     ) -> Turn:
-        """The same, off the event loop where the conversation is long."""
+        """The same; images are described without blocking."""
         options = call_options(self, stop, settings)
         if self.image_inputs == "describe":
             from .described_images import adescribe_images  # noqa: PLC0415  # the same
@@ -629,10 +627,7 @@ class ChatSvc(ServiceModel, BaseChatModel):
             messages = await adescribe_images(
                 self, messages, self.images, options.limits
             )
-        if prompt_size(messages) <= LONG:
-            return self._turn(messages, options, stream=stream)
-        make = partial(self._turn, messages, options, stream=stream)
-        return await off_loop(options.limits.until(time.monotonic()), make)
+        return self._turn(messages, options, stream=stream)
 
     def _turn(
         self, messages: Sequence[BaseMessage], options: CallOptions, *, stream: bool

@@ -8,7 +8,7 @@ the conversation asks about new images only.
 
 from __future__ import annotations
 
-import time
+import asyncio
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 from langchain_core.messages import BaseMessage, HumanMessage
 
 from .._base.safe_errors import safe_repr
-from .._base.threads import bounded_gather, off_loop
+from .._base.threads import bounded_gather
 from .._images import check_address, is_data_uri
 from .._service import ServiceSettings
 from .._service.vision import vision_exchange
@@ -110,8 +110,7 @@ async def adescribe_images(
 ) -> list[BaseMessage]:
     """The async version of `describe_images`; several images are described at once."""
     # In a thread: to read a large image and to write it into a request takes tens of milliseconds.
-    until = limits.until(time.monotonic())
-    in_text, calls = await off_loop(until, _prepare, model, messages, store, limits)
+    in_text, calls = await asyncio.to_thread(_prepare, model, messages, store, limits)
 
     async def describe(image: ChatImage, exchange: Exchange[Any]) -> None:
         with _errors_name(image.place):

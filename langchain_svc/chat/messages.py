@@ -56,22 +56,6 @@ _NO_TEXT = "[a message without text]"
 _IMAGE_LEFT_OUT = "[image left out: this model takes text only]"
 
 
-_MESSAGE_SIZE = 30  # what one costs beside its text, in characters
-
-
-def prompt_size(messages: Sequence[BaseMessage]) -> int:
-    """About how many characters have to be read for a conversation; images count as their links."""
-    size = _MESSAGE_SIZE * len(messages)
-    for message in messages:
-        if isinstance(message.content, str):
-            size += len(message.content)
-            continue
-        for block in message.content:
-            text = block if isinstance(block, str) else block.get("text")
-            size += len(str(text or ""))
-    return size
-
-
 def to_wire(
     messages: Sequence[BaseMessage],
     *,

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncGenerator, Awaitable, Callable, Generator
 from contextlib import aclosing, closing
 from functools import partial
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Self
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Self, TypeVar
 
 from langchain_core.language_models import LangSmithParams
 from langchain_core.outputs import ChatGenerationChunk, ChatResult
 from pydantic import model_validator
 
-from .._base.threads import off_loop
 from .._base.tokens import count_tokens, encoding
 from .._service import (
     EventParser,
@@ -21,13 +21,16 @@ from .._service import (
     set_uncached,
 )
 from .._version import __version__
-from .._wire import read_prices
+from .._wire import Event, read_prices
 from ..errors import SvcRequestError
 from .interfaces import ChatInterface
 from .options import Stop
 from .profiles import ListedModel, listed_models
+from .readers import LONG
 from .registration import PROVIDER
 from .turn import Turn
+
+T = TypeVar("T")
 
 
 class ServiceModel(ServiceSettings):
@@ -165,12 +168,8 @@ class ServiceModel(ServiceSettings):
 
     async def _aanswer(self, turn: Turn) -> ChatResult:
         while turn.exchange is not None:
-            exchange = turn.exchange
-            (events,) = [events async for events in self._apieces(exchange)]
-            if exchange.received <= turn.long:
-                turn.read_answer(events)
-            else:
-                await off_loop(exchange.until, turn.read_answer, events)
+            (events,) = [events async for events in self._apieces(turn.exchange)]
+            await _aread(turn.size_with(events), turn.read_answer, events)
         return turn.result()
 
     def _chunks(
@@ -190,25 +189,22 @@ class ServiceModel(ServiceSettings):
     ) -> AsyncGenerator[ChatGenerationChunk, None]:
         turn = await begin()
         while turn.exchange is not None:
-            exchange = turn.exchange
-            async with aclosing(self._apieces(exchange)) as reads:
+            async with aclosing(self._apieces(turn.exchange)) as reads:
                 async for events in reads:
-                    if turn.is_quick(events):
-                        chunks = turn.read_events(events)
-                    else:
-                        chunks = await off_loop(
-                            exchange.until, turn.read_events, events
-                        )
-                    for chunk in chunks:
+                    size = turn.size_with(events)
+                    for chunk in await _aread(size, turn.read_events, events):
                         yield chunk
                     if turn.stopped:
                         break
-            if turn.ends_quickly():
-                chunks = turn.end_stream()
-            else:
-                chunks = await off_loop(exchange.until, turn.end_stream)
-            for chunk in chunks:
+            for chunk in await _aread(turn.size, turn.end_stream):
                 yield chunk
 
     def _new_event_parser(self) -> EventParser:
         return EventParser(merge=self.merge_events, strict_end=self.require_stream_end)
+
+
+async def _aread(size: int, read: Callable[..., T], *events: list[Event]) -> T:
+    """What a turn makes of an answer; a long one is read in a thread, so that the loop goes on."""
+    if size <= LONG:
+        return read(*events)
+    return await asyncio.to_thread(read, *events)

@@ -6,9 +6,11 @@ import uuid
 from collections.abc import Iterable
 from typing import Protocol
 
-from .._base.threads import LONG
 from .._text import ReasoningSplitter
 from .parts import ContentPart, split_parts
+
+LONG = 4_000
+"""On an event loop, a text of more characters than this is read in a thread."""
 
 
 class AnswerReader(Protocol):
@@ -18,9 +20,6 @@ class AnswerReader(Protocol):
     `CallsReader` (`calls_reader.py`) calls of tools. After `end_answer` the attributes say whether
     the answer will do.
     """
-
-    long: int = LONG
-    """Answers of more characters than this are not read on an event loop."""
 
     repair_prompt: str | None = None
     """What to tell the model when its answer will not do; None when it does."""
@@ -45,6 +44,11 @@ class AnswerReader(Protocol):
 
     def read_chunk(self, text: str) -> Iterable[ContentPart]:
         """Read the next piece of the answer, and return what can be shown of it by now."""
+
+    @property
+    def held(self) -> int:
+        """How many characters wait for what comes next, and are then read once more."""
+        return 0
 
     def end_answer(self, *, cut: bool, last: bool) -> Iterable[ContentPart]:
         """Return the remaining parts of the answer, and judge the whole.

@@ -7,7 +7,6 @@
 from __future__ import annotations
 
 import json
-import math
 from collections.abc import AsyncIterator, Iterable, Iterator, Mapping
 from functools import cached_property
 from operator import itemgetter
@@ -32,7 +31,6 @@ from typing_extensions import is_typeddict
 
 from .. import _json
 from .._base.safe_errors import safe_repr
-from .._base.threads import LONG_TO_CHECK, off_loop
 from .._calls import problem_text, render_json
 from .._calls.reading import Call, Tool, parse_calls
 from .._json import SchemaMismatch, shortened
@@ -40,7 +38,7 @@ from .._text import ReasoningSplitter
 from .._wire import is_cut
 from ..errors import SvcOutputError, SvcRequestError
 from .parts import FINAL, ContentPart, split_parts
-from .readers import AnswerReader, new_id
+from .readers import LONG, AnswerReader, new_id
 from .tools import NO_SCHEMA, refuse_malformed, refuse_unwritable
 
 _ANY_OBJECT: dict[str, Any] = {"type": "object"}
@@ -314,8 +312,6 @@ class JsonReader(AnswerReader):
     answers only the first is shown: a second JSON behind it would be no JSON.
     """
 
-    long = LONG_TO_CHECK
-
     is_inside = True
 
     def __init__(self, response_format: ResponseFormat, *, streaming: bool) -> None:
@@ -466,12 +462,11 @@ class StructuredParser(BaseTransformOutputParser[Any]):
     async def aparse_result(
         self, result: list[Generation], *, partial: bool = False
     ) -> Any:
-        """The same on an event loop; a long text is read in a thread of the package's own."""
-        del partial
+        """The same, in a thread of LangChain's where the text is long."""
         _, text = self._message_and_text(result)
-        if len(text) <= LONG_TO_CHECK:
+        if len(text) <= LONG:
             return self.parse_result(result)
-        return await off_loop(math.inf, self.parse_result, result)
+        return await super().aparse_result(result, partial=partial)
 
     def _message_and_text(self, result: list[Generation]) -> tuple[BaseMessage, str]:
         """The message of a generation, and what in it is the answer."""

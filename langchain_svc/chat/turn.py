@@ -23,7 +23,6 @@ from langchain_core.messages.tool import invalid_tool_call, tool_call
 from langchain_core.outputs import ChatGeneration, ChatGenerationChunk, ChatResult
 from pydantic_core import from_json
 
-from .._base.threads import LONG
 from .._base.tokens import TOKENS_A_TURN, count_tokens
 from .._calls import defuse, has_turn_tags
 from .._service import Exchange
@@ -53,7 +52,6 @@ CALL_ERRORS = "invalid_tool_call_errors"
 """In `additional_kwargs`: why calls are invalid, by their ids."""
 logger = logging.getLogger("langchain_svc")
 NewExchange: TypeAlias = Callable[[WireMessages], Exchange[list[Event]]]
-_CLOSERS = ">`"
 _GO_ON = (
     "That answer was cut off: go on exactly where it stopped, and repeat nothing of it."
 )
@@ -111,7 +109,6 @@ class Turn:
         self._waited = 0.0
         self._is_named = False  # whether a chunk has said which model answers
         self._parts: list[ContentPart] = []
-        self.long = reader.long
         self._start_answer()
 
     def _start_answer(self) -> None:
@@ -140,7 +137,6 @@ class Turn:
     def _reset_answer(self) -> None:
         self._cutter = StopCutter(self._stops)
         self._answer_texts: list[str] = []
-        self._unshown = 0  # characters that nothing was yielded for yet
         # Whether the model has begun anew, and what was yielded cannot be taken back.
         self._is_abandoned = False
 
@@ -166,24 +162,18 @@ class Turn:
 
     # -- streams --------------------------------------------------------------------------------
 
-    def is_quick(self, events: list[Event]) -> bool:
-        """Whether what a network read brought is read in a moment.
-
-        A short piece takes long where it completes what was held back, a call with all it carries,
-        and then it holds a part of a tag or of a fence.
-        """
-        size = 0
-        has_closer = False
+    def size_with(self, events: list[Event]) -> int:
+        """How many characters there are to read when these events have come."""
+        size = self._reader.held
         for event in events:
             if isinstance(event, Text):
                 size += len(event.text)
-                if self._unshown > LONG:
-                    has_closer = has_closer or any(map(event.text.count, _CLOSERS))
-        return size <= self.long and not has_closer
+        return size
 
-    def ends_quickly(self) -> bool:
-        """Whether the end of the stream is read in a moment."""
-        return sum(map(len, self._answer_texts)) <= self.long
+    @property
+    def size(self) -> int:
+        """How many characters the answer has, which is read as a whole when it ends."""
+        return sum(map(len, self._answer_texts))
 
     def read_events(self, events: list[Event]) -> list[ChatGenerationChunk]:
         """What a network read brought, as LangChain's chunks; none while it is held back."""
@@ -195,10 +185,7 @@ class Turn:
                 continue
             parts = list(self._read_text(event.text))
             if parts:
-                self._unshown = 0
                 chunks += self._chunks(parts)
-            else:
-                self._unshown += len(event.text)
         return chunks
 
     def end_stream(self) -> list[ChatGenerationChunk]:

@@ -28,7 +28,6 @@ from langchain_core.tools.base import ArgsSchema
 from pydantic import BeforeValidator, PrivateAttr, ValidationError, model_validator
 
 from .._base.safe_errors import safe_repr
-from .._base.threads import LONG, off_loop
 from .._service import (
     Exchange,
     ServiceSettings,
@@ -217,11 +216,7 @@ class ServiceTool(ServiceSettings, BaseTool):
     ) -> ToolOutput:
         with self._reported_use(run, config, arguments) as use:
             (answer,) = [answer async for answer in self._apieces(use.exchange)]
-            if use.exchange.received > LONG:
-                output = await off_loop(use.exchange.until, use.process, answer)
-            else:
-                output = use.process(answer)
-            return self._shortened(output)
+            return self._shortened(use.process(answer))
 
     def _shortened(self, output: ToolOutput) -> ToolOutput:
         """The output with at most `max_result_chars` of text, cut between lines if it has any."""

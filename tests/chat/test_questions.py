@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from langchain_core.messages import AIMessage, HumanMessage, ToolMessage
 from langchain_core.tools import StructuredTool, tool
-from peers import summed
+from peers import Scripted, summed
 from pydantic import BaseModel, ConfigDict
 
 import langchain_svc as svc
@@ -147,6 +147,14 @@ def test_only_as_many_calls_are_confirmed_as_may_be_made(sandbox, chat):
     sandbox.answers = [f"{FENCED}\nThen:\n{FENCED}\nDone."] * 2
     message = chat.bind_tools([weather], parallel_tool_calls=False).invoke("?")
     assert len(message.tool_calls) == 1
+
+
+def test_a_long_list_of_calls_in_code_confirms_nothing():
+    shown = f"Once more:\n```xml\n{TAGGED}\n```\n" * 201 + "There they are."
+    service = Scripted(DOUBTS["broken"], shown)
+    message = service.model().bind_tools([weather]).invoke("?")
+    assert message.tool_calls == []
+    assert message.content == shown
 
 
 @pytest.mark.parametrize("second", ["So {call} it is.", "```json\n{call}\n```\nDone."])
