@@ -39,6 +39,11 @@ def setting(name, kind=svc.ChatSvc):
     return kind.model_fields[name].default
 
 
+def assert_said(name, sentence):
+    said = sentence in " ".join(page(name).split())
+    assert said, f"the code has changed, and {name} must say: {sentence}"
+
+
 # -- sentences --------------------------------------------------------------------------------------
 
 SENTENCES = [
@@ -61,8 +66,7 @@ SENTENCES = [
 
 @pytest.mark.parametrize(("name", "sentence"), SENTENCES, ids=[" ".join(one) for one in SENTENCES])
 def test_a_page_says_what_the_code_does(name, sentence):
-    said = sentence in " ".join(page(name).split())
-    assert said, f"the code has changed, and {name} must say: {sentence}"
+    assert_said(name, sentence)
 
 
 def test_the_pages_name_the_longest_texts_of_tools():
@@ -73,7 +77,7 @@ def test_the_pages_name_the_longest_texts_of_tools():
         tool.invoke({"text": "x" * 10**6, "target": "de"})
     (most,) = re.findall("at most ([0-9,]+) characters", str(refused.value))
     sentence = f"at most {prompt} characters on v1, all else of at most {most}"
-    test_a_page_says_what_the_code_does("docs/general.md", sentence)
+    assert_said("docs/general.md", sentence)
 
 
 def test_the_pages_name_the_most_calls_of_an_answer():
@@ -81,7 +85,7 @@ def test_the_pages_name_the_most_calls_of_an_answer():
     tool = {"name": "f", "description": "Does it.", "parameters": {"type": "object"}}
     answer = Scripted(call * 300).model().bind_tools([tool]).invoke("Hi")
     sentence = f"At most {len(answer.tool_calls)} calls"
-    test_a_page_says_what_the_code_does("docs/tools.md", sentence)
+    assert_said("docs/tools.md", sentence)
 
 
 # -- statuses ---------------------------------------------------------------------------------------
@@ -128,7 +132,7 @@ def test_the_pages_name_the_statuses_that_are_retried(refusals):
         ("docs/assumptions.md", f"{listed(retried - DOCUMENTED)} are retried like {listed(DOCUMENTED)}."),
         ("docs/general.md", f"a gateway said {' or '.join(map(str, sorted(of_gateways)))}"),
     ):  # fmt: skip
-        test_a_page_says_what_the_code_does(name, sentence)
+        assert_said(name, sentence)
 
 
 def test_the_table_of_errors_has_the_statuses(refusals):

@@ -258,14 +258,13 @@ _SPACES = [letter for letter in map(chr, range(0x3001)) if letter.isspace()]
 
 def _without_quotations(text: str, sent: bytes | None) -> str:
     """A text of one line with `[...]` for each run of 20 characters and more that was sent."""
-    runs = _parts(text, _QUOTATION)
     pieces = _parts(text, _PIECE)
-    quoted: set[str] = set()
+    places: set[str] = set()  # a text that repeats itself has few
     words = _on_one_line("\0".join(_texts_sent(sent)))
     for at in range(0, len(words), _STEP):
         if words[at : at + _PIECE] in pieces:
-            near = words[max(0, at - _STEP + 1) : at + _QUOTATION]
-            quoted |= runs & _parts(near, _QUOTATION)
+            places.add(words[max(0, at - _STEP + 1) : at + _QUOTATION])
+    quoted = {run for place in places for run in _parts(place, _QUOTATION)}
     shown: list[str] = []
     end = 0  # of the last quotation
     for at in range(len(text)):
