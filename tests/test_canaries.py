@@ -35,6 +35,7 @@ from langchain_core.outputs import ChatGeneration, LLMResult
 from langchain_core.runnables import RunnableLambda
 from langchain_core.tools import tool
 from langgraph.callbacks import GraphCallbackHandler
+from share import pairs
 
 import langchain_svc as svc
 from langchain_svc import PrivateCallbacks
@@ -246,8 +247,7 @@ def listener(heard):
     return type("Listener", (BaseCallbackHandler,), dict.fromkeys(EVENTS, hear))()
 
 
-@pytest.mark.parametrize("event", EVENTS)
-@pytest.mark.parametrize("value", TOLD, ids=lambda value: type(value).__name__)
+@pytest.mark.parametrize(("event", "value"), pairs(EVENTS, TOLD))
 def test_no_event_tells_a_text(event, value):
     heard = []
     (handler,) = PrivateCallbacks([listener(heard)]).handlers

@@ -16,6 +16,7 @@ from dataclasses import dataclass, field
 import pytest
 from langchain_core.messages import ToolMessage
 from peers import RawServer, listed, png, response, tool_call
+from share import pairs
 
 import langchain_svc as svc
 
@@ -342,9 +343,12 @@ def asked(row, way, server, words, given):
     return parsed(request)
 
 
-@pytest.mark.parametrize("way", ["sync", "async"])
-@pytest.mark.parametrize(("name", "case"), [(n, c) for n, row in ROWS.items() for c in row.cases])
-def test_the_request_is_the_documented_one(server, name, case, way):
+REQUESTS = [(name, case) for name, row in ROWS.items() for case in row.cases]
+
+
+@pytest.mark.parametrize(("request_", "way"), pairs(REQUESTS, ["sync", "async"]))
+def test_the_request_is_the_documented_one(server, request_, way):
+    name, case = request_
     row = ROWS[name]
     words, given, expected = row.cases[case]
     line, headers, body = asked(row, way, server, words, given)

@@ -14,6 +14,7 @@ from importlib.metadata import EntryPoint
 from pathlib import Path
 
 import pytest
+from share import part
 
 import langchain_svc
 from langchain_svc import errors
@@ -113,7 +114,7 @@ def methods_that_others_call():
                 yield pytest.param(function, id=f"{name}.{method}")
 
 
-@pytest.mark.parametrize("method", list(methods_that_others_call()))
+@pytest.mark.parametrize("method", part(methods_that_others_call()))
 def test_type_hints_can_be_read_at_run_time(method):
     # LangChain reads those of bind_tools, others those of whatever they wrap.
     assert set(typing.get_type_hints(method)) <= {*inspect.signature(method).parameters, "return"}

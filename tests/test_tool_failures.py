@@ -13,6 +13,7 @@ from langchain_core.runnables import RunnableLambda
 from langchain_core.tools import ToolException
 from langgraph.graph import MessagesState, StateGraph
 from langgraph.prebuilt import ToolNode
+from share import part
 from test_langchain_tools import CASES
 
 import langchain_svc as svc
@@ -67,8 +68,8 @@ CALLS = {
     "abatch": lambda t, x: asyncio.run(t.abatch([call_of(t, x)]))[0],
 }
 PAIRS = [
-    pytest.param(case, fault, id=f"{name}, {fault}")
-    for name, case in CASES.items()
+    pytest.param(at, case, fault, id=f"{name}, {fault}")
+    for at, (name, case) in enumerate(CASES.items())
     for fault in FAULTS
     if case.asked or fault != "wrong arguments"  # a tool without arguments takes no wrong ones
 ]
@@ -82,17 +83,17 @@ def prepared(case, box, fault):
     return (wrong if answer is None else case.asked), kind
 
 
-@pytest.mark.parametrize(("case", "fault"), PAIRS)
-def test_a_failure_is_raised_and_a_call_is_answered(box, case, fault):
+@pytest.mark.parametrize(("at", "case", "fault"), PAIRS)
+def test_a_failure_is_raised_and_a_call_is_answered(box, at, case, fault):
     with made(case, box) as tool:
-        for name, use in PLAIN.items():
+        for name, use in part(PLAIN.items(), at):
             arguments, kind = prepared(case, box, fault)
             with pytest.raises(svc.SvcError) as caught:
                 use(tool, arguments)
             assert type(caught.value) is kind, name
             assert caught.value.__cause__ is caught.value.__context__ is None, name
             tells_nothing(caught.value, bound="patient" in case.words)
-        for name, use in CALLS.items():
+        for name, use in part(CALLS.items(), at):
             arguments, _ = prepared(case, box, fault)
             message = use(tool, arguments)
             assert (message.status, message.tool_call_id) == ("error", "call_1"), name

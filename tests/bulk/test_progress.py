@@ -35,6 +35,7 @@ def limited(after, seconds):
     return [Fault(delay=0.01, times=after), Fault(status=429, headers=headers, times=3)]
 
 
+@pytest.mark.slow
 def test_a_wait_for_the_services_limit_is_said(lines, chat, sandbox, prompts):
     sandbox.faults = limited(5, 4)
     found, took = lines(chat, prompts(8), concurrency=3)

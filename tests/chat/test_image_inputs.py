@@ -13,6 +13,7 @@ import pytest
 from langchain_core.messages import AIMessage, HumanMessage, SystemMessage, ToolMessage
 from peers import RunKeeper, png, thawed
 from PIL import Image
+from share import part
 
 from langchain_svc import (
     ChatSvc,
@@ -346,7 +347,7 @@ def test_retries_are_those_of_the_call(sandbox, seeing):
     assert looked(sandbox) == [BLUE]
 
 
-@pytest.mark.parametrize("way", WAYS)
+@pytest.mark.parametrize("way", part(WAYS))
 async def test_one_deadline_for_everything(sandbox, seeing, way):
     sandbox.faults = [Fault(delay=0.4)]
     with pytest.raises(SvcTimeoutError, match=r"deadline of 0\.6 s"):

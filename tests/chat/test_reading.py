@@ -99,6 +99,7 @@ async def test_a_cancelled_caller_does_not_wait_for_the_reading(way, asking, che
         await task
     assert not check.told
     assert asyncio.all_tasks() == {asyncio.current_task()}
+    check.over.set()  # the thread would keep the loop from closing
 
 
 @pytest.mark.parametrize("way", WAYS)

@@ -20,7 +20,7 @@ from fault_peer import Cell, Peer, response
 from fault_words import Answer
 from langchain_core import exceptions as core
 from peers import settled
-from share import part
+from share import SHARES, Run, part
 
 import langchain_svc as svc
 
@@ -172,14 +172,20 @@ def cells_of(row):
     return [column for column in COLUMNS if row.expected(column) is not None]
 
 
-def run_row(places, row, pool):
-    """Runs a row's cells at the same time; gives each problem with the cells that have it.
+def batches():
+    """The rows that run at the same time: in a share of the suite several, of each some cells."""
+    size = 1 if Run.whole else SHARES
+    return [ROWS[at : at + size] for at in range(0, len(ROWS), size)]
 
-    A share of the suite takes some of them, other columns in each row.
-    """
+
+def run_rows(places, rows, pool):
+    """Runs the cells of rows at the same time; gives each problem with the cells that have it."""
     before = places.elsewhere.accepted
-    cells = part(itertools.product(cells_of(row), WAYS), ROWS.index(row))
-    trials = [(_Trial(places, row, column), way) for column, way in cells]
+    trials = [
+        (_Trial(places, row, column), way)
+        for row in rows
+        for column, way in part(itertools.product(cells_of(row), WAYS), ROWS.index(row))
+    ]
 
     async def all_of_them():
         await asyncio.gather(*(_run(trial, way, pool) for trial, way in trials))
@@ -190,5 +196,6 @@ def run_row(places, row, pool):
         trial.finish()
         trial.check(places.elsewhere.accepted == before, "the other host was reached")
         for problem in trial.problems:
-            wrong.setdefault(problem, []).append(f"{trial.column.name} {way}")
+            name = f"{trial.row.name}: {problem}"
+            wrong.setdefault(name, []).append(f"{trial.column.name} {way}")
     return wrong

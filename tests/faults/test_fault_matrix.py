@@ -4,13 +4,17 @@ from __future__ import annotations
 
 import pytest
 from fault_columns import COLUMNS
-from fault_matrix import ROWS, run_row
+from fault_matrix import ROWS, batches, run_rows
 from fault_table import DOCUMENT, cell_count, render
 
 
-@pytest.mark.parametrize("row", ROWS, ids=[f"{row.group}-{row.name}"[:90] for row in ROWS])
-def test_every_class_in_this_fault(places, pool, row):
-    assert run_row(places, row, pool) == {}
+def name_of(rows):
+    return f"{rows[0].group}-{rows[0].name}"[:90]
+
+
+@pytest.mark.parametrize("rows", batches(), ids=name_of)
+def test_every_class_in_this_fault(places, pool, rows):
+    assert run_rows(places, rows, pool) == {}
 
 
 def test_the_written_table_is_this_matrix():

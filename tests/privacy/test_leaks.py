@@ -34,7 +34,7 @@ from peers import (
     tool_call,
 )
 from pydantic import ValidationError
-from share import fewer, part
+from share import fewer, pairs, part
 
 import langchain_svc as svc
 from langchain_svc.sandbox import Sandbox
@@ -313,8 +313,7 @@ def attempt(use, thing, *handlers):
     return None, result if getattr(result, "status", "") == "error" else None
 
 
-@pytest.mark.parametrize("privacy", [None, "phi"])
-@pytest.mark.parametrize("door", DOORS)
+@pytest.mark.parametrize(("door", "privacy"), pairs(DOORS, [None, "phi"]))
 def test_no_error_leaks(everything_is_logged, door, privacy):
     make, use = DOORS[door]
     failed, answers = 0, part(enumerate(ANSWERS), list(DOORS).index(door))

@@ -22,7 +22,7 @@ from pathlib import Path
 import httpx
 import pytest
 from peers import png, settled
-from share import pairs
+from share import pairs, part
 
 import langchain_svc as svc
 from langchain_svc._http import connections
@@ -243,7 +243,7 @@ def test_a_client_of_yours_follows_no_redirect_for_us(box):
         assert elsewhere.requests == []
 
 
-@pytest.mark.parametrize("call", ["invoke", "ainvoke"])
+@pytest.mark.parametrize("call", part(["invoke", "ainvoke"]))
 async def test_collected_without_close(box, call):
     before = descriptors()
     model = svc.ChatSvc(**box.v1)

@@ -13,6 +13,7 @@ from contextlib import suppress
 
 import pytest
 from peers import RawServer, SecureServer, asked, read_request, response, settled
+from share import pairs, part
 
 import langchain_svc as svc
 
@@ -75,10 +76,12 @@ def through(proxy, url=f"https://{HOST}/v1", *, user="", scheme="http", **given)
     )
 
 
+BOTH = [False, True]
+
+
 @WAYS
-@pytest.mark.parametrize("scheme", ["http", "https"])
-@pytest.mark.parametrize("secure", [False, True])
-@pytest.mark.parametrize("password", [None, "ann:s@crét"])
+@pytest.mark.parametrize(("scheme", "secure"), pairs(["http", "https"], BOTH))
+@pytest.mark.parametrize("password", part([None, "ann:s@crét"]))
 def test_a_request_goes_through(authority, secure, scheme, way, password):
     user = "ann:s%40cr%C3%A9t@" if password else ""
     name = "127.0.0.1" if scheme == "https" else None

@@ -27,6 +27,7 @@ from peers import (
     response,
     settled,
 )
+from share import pairs
 
 import langchain_svc as svc
 from langchain_svc._http import connections, pools, sockets
@@ -114,8 +115,7 @@ def test_nonsense_inside_tls_ends_the_answer(authority, trusted, sent, way):
 
 
 @WAYS
-@pytest.mark.parametrize("secure", [False, True])
-@pytest.mark.parametrize("late", [0.0, 0.04])
+@pytest.mark.parametrize(("secure", "late"), pairs([False, True], [0.0, 0.04]))
 @pytest.mark.parametrize(
     "head",
     [
