@@ -14,6 +14,7 @@ import sys
 
 import pytest
 from fences import DOCS, PAGES, README, ROOT, blocks_of, run
+from share import part
 
 import langchain_svc
 from langchain_svc import bulk, sandbox
@@ -53,7 +54,7 @@ def test_the_blocks_run(blocks, sandbox, monkeypatch, tmp_path, capsys):
     run(blocks)
 
 
-@pytest.mark.parametrize("kind", SERVICES)
+@pytest.mark.parametrize("kind", part(SERVICES))
 def test_a_docstring_has_the_sections_of_langchain_and_its_blocks_run(kind, sandbox, monkeypatch):
     for name, value in sandbox.env.items():
         monkeypatch.setenv(name, value)
@@ -96,6 +97,7 @@ def run_pytest(folder, words=(), settings=None):
     return done.stdout + done.stderr
 
 
+@pytest.mark.slow
 def test_the_recipe_of_tests_passes_in_an_empty_folder(tmp_path):
     write_files(RECIPE_OF_TESTS, tmp_path)
     output = run_pytest(tmp_path)

@@ -15,7 +15,7 @@ from langchain_core.output_parsers import StrOutputParser
 from langchain_core.outputs import Generation, LLMResult
 from langchain_core.prompts import ChatPromptTemplate
 from langchain_core.runnables import RunnableLambda, RunnableParallel
-from share import part
+from share import pairs, part
 
 import langchain_svc as svc
 from langchain_svc import bulk
@@ -263,8 +263,7 @@ def test_cut_rows_are_asked_again_with_a_higher_limit_and_no_token_is_lost(
 # -- a refused key ----------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("answered", [0, 7])
-@pytest.mark.parametrize("ordered", [True, False])
+@pytest.mark.parametrize(("answered", "ordered"), pairs([0, 7], [True, False]))
 def test_a_key_that_is_refused_overnight(answered, ordered, chat, sandbox, prompts, written):
     sandbox.faults = [Fault(delay=0.001, times=answered)] if answered else []
     sandbox.faults = [*sandbox.faults, Fault(status=401)]

@@ -54,7 +54,7 @@ def usage():
 @pytest.fixture
 def slow():
     """A model whose pieces come one by one."""
-    with Sandbox(pace=0.02) as s, ChatSvc(**s.v1) as model:
+    with Sandbox(pace=0.005) as s, ChatSvc(**s.v1) as model:
         yield model
 
 

@@ -17,7 +17,7 @@ from share import part
 
 from langchain_svc import ChatSvc, SvcRequestError
 
-MODEL = ChatSvc(model="svc-pro", api_key="k", base_url_v1="http://localhost/v1")
+MODEL = ChatSvc(model="svc-pro", api_key="k", base_url_v1="http://localhost/v1", max_retries=0)
 
 # -- schemas as people have them -------------------------------------------------------------------
 

@@ -7,7 +7,6 @@ from pathlib import Path
 
 import pytest
 from cli.conftest import PLAIN, done, started, terminal
-from share import part
 
 import langchain_svc
 
@@ -65,7 +64,8 @@ def test_a_terminal_gets_live_tokens_and_no_escapes():
         assert "\x1b" not in begin + seen.expect("fixed rules")
 
 
-@pytest.mark.parametrize("step", part(["2. ", "6. "]))
+@pytest.mark.slow
+@pytest.mark.parametrize("step", ["2. ", "6. "])
 def test_ctrl_c_ends_it_cleanly(step):
     with started("demo") as it:
         assert any(line.startswith(step) for line in it.stdout)

@@ -16,6 +16,7 @@ import textwrap
 import time
 
 import pytest
+from share import part
 from test_quota import at_once, redis_client
 from test_redis import RAW, no_redis
 
@@ -246,7 +247,7 @@ def test_neither_the_key_nor_the_password_is_shown_or_kept(store, sandbox):
 
 
 def test_what_answers_in_the_place_of_redis_is_a_connection_error(sandbox):
-    for reply in RAW:
+    for reply in part(RAW):
         with no_redis(reply) as url:
             model = svc.ChatSvc(budget=budget_of(url, max_requests=5), **sandbox.v1)
             with pytest.raises(svc.SvcConnectionError, match="The budget's storage"):
@@ -262,7 +263,7 @@ LIES = [
 ]
 
 
-@pytest.mark.parametrize(("lie", "error"), LIES)
+@pytest.mark.parametrize(("lie", "error"), part(LIES))
 def test_an_answer_that_makes_no_sense_sends_nothing(lie, error, sandbox):
     reply = {"born": "1", "period": 0, "lost": False, "wait": 0, "calls": 0}
     reply |= {"used": ["0"] * 3, "reserved": ["0"] * 3} | lie

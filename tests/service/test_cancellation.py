@@ -131,7 +131,7 @@ async def test_a_cancellation_reaches(place):
         async with svc.ChatSvc(**words) as model:
             tasks = asyncio.all_tasks()
             task = asyncio.create_task(consume(model, place))
-            await asyncio.sleep(0.3)
+            await asyncio.sleep(0.1)
             assert not task.done()
             started = time.monotonic()
             task.cancel()
@@ -260,7 +260,8 @@ def slow_nonsense(connection):
     connection.sendall(response(json.dumps(answer).encode()))
 
 
-@pytest.mark.parametrize("stream", [False, pytest.param(True, marks=pytest.mark.slow)])
+@pytest.mark.slow
+@pytest.mark.parametrize("stream", [False, True])
 def test_the_tries_of_one_structured_answer_share_the_deadline(stream):
     with (
         RawServer(slow_nonsense) as server,

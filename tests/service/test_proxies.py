@@ -146,7 +146,7 @@ def test_a_connection_is_used_again_and_closed_with_its_model(authority, way):
 
 
 @WAYS
-@pytest.mark.parametrize("scheme", ["http", "https"])
+@pytest.mark.parametrize("scheme", part(["http", "https"]))
 def test_the_deadline_holds_for_a_proxy_that_says_nothing(scheme, way):
     begun = time.monotonic()
     with (
