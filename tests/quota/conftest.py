@@ -37,7 +37,7 @@ def short_rest(monkeypatch):
     monkeypatch.setattr(redis_link, "REST", 0.5)
 
 
-@pytest.fixture(params=["memory", "redis"])
+@pytest.fixture(params=["memory", pytest.param("redis", marks=pytest.mark.slow)])
 def storage(request):
     """Where a quota keeps its use."""
     return "memory" if request.param == "memory" else request.getfixturevalue("store")
