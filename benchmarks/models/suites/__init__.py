@@ -1,0 +1,15 @@
+"""The suites, each with its cases, its question and its judge."""
+
+from .agents import AGENTS
+from .citations import CITATIONS
+from .cut import CUT
+from .objects import OBJECTS
+from .pseudonyms import PSEUDONYMS
+from .tools import RESULTS, TOOLS, bfcl
+
+SUITES = {
+    suite.name: suite
+    for suite in (TOOLS, RESULTS, OBJECTS, CUT, CITATIONS, PSEUDONYMS, AGENTS)
+}
+
+__all__ = ["SUITES", "bfcl"]
