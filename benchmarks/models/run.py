@@ -19,6 +19,7 @@ from .tap import Tap
 from .ways import Way
 
 _LONGEST_ERROR = 500
+_IN_PROMPTS = ("tools", "schema", "passages")  # which are kept in full
 
 
 def package_version() -> str:
@@ -111,5 +112,5 @@ def _row(suite: Suite, way: Way, case: Case, tap: Tap) -> Row:
         "delivered": outcome.delivered,
         "exchanges": [exchange.as_json() for exchange in exchanges],
     }
-    wanted = {key: value for key, value in case.data.items() if key != "tools"}
-    return row | {"case": wanted}
+    asked = {key: value for key, value in case.data.items() if key not in _IN_PROMPTS}
+    return row | {"case": asked}

@@ -14,7 +14,7 @@ from langchain_core.utils.function_calling import convert_to_openai_function
 from ...tool_calling import right
 from ..cases import SEEN, Case, Outcome, Suite, says
 from ..ways import WAYS, Way
-from .tools import tools_text
+from .tools import MARKS, tools_text
 
 _ROOM = 96
 _MOST_STEPS = 12  # of the graph: six requests
@@ -100,7 +100,7 @@ TASKS: Sequence[tuple[str, int, str, list[tuple[str, ...]], dict[str, Any] | Non
     ("bank", 1, "How much is in the account holiday?", [("410",)], None),
     ("bank", 1, "Move 25 euros from main to holiday.", [],
         {"source": ["main"], "target": ["holiday"], "euros": [25]}),
-    ("bank", 2, "Which account holds more, main or holiday?", [("holiday",)], None),
+    ("bank", 2, "How much is in main, and how much in holiday?", [("80",), ("410",)], None),
     ("bank", 2, "Move all that is in main to savings. Look at the balance of main first.", [],
         {"source": ["main"], "target": ["savings"], "euros": [80]}),
     ("bank", 2, "What is three times the balance of holiday? Get it, then multiply.",
@@ -157,6 +157,8 @@ def judge(case: Case, messages: Sequence[AnyMessage], error: str = "") -> Outcom
         why = "an error"
     elif not text.strip():
         why = "nothing"
+    elif MARKS.search(text):
+        why = "a call as text"
     elif not says(text, case.data["says"]):
         why = "other words"
     elif made and not any(_transfers(made, call) for call in calls):

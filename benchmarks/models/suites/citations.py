@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator, Sequence
 from typing import Any
 
@@ -66,13 +65,14 @@ Answer from these passages with JSON and nothing else: \
 
 def _cases() -> Iterator[Case]:
     for number, (group, question, wanted, quoted) in enumerate(QUESTIONS, 1):
-        data = {"question": question, "says": wanted, "quoted": quoted}
+        data: dict[str, Any] = {"question": question, "says": wanted}
+        data |= {"quoted": quoted, "passages": PASSAGES[group]}
         category = "one passage" if len(quoted) == 1 else "two passages"
         yield Case("citations", group, str(number), category, data)
 
 
 def _ask(way: Way, case: Case) -> Outcome:
-    passages = PASSAGES[case.group]
+    passages = case.data["passages"]
     if way.name == "plain":
         listed = "\n".join(
             f"{n}. {text}" for n, text in enumerate(passages.values(), 1)
@@ -134,7 +134,7 @@ def judge(case: Case, text: str, quoted: set[int]) -> Outcome:
 
 
 def _passages_text(case: Case) -> str:
-    return json.dumps(PASSAGES[case.group])
+    return "\n".join(case.data["passages"].values())
 
 
 CITATIONS = Suite("citations", ("svc", "plain"), _cases, _ask, _passages_text)

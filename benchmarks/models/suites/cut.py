@@ -16,7 +16,8 @@ from ..ways import Way, conversation
 
 _ROOM = 40  # tokens: each answer is cut
 _MOST = 3  # continuations
-_TWICE = 36  # characters
+_TWICE = 36  # characters: nobody says so many twice
+_MOST_WORDS = 8  # at a joint
 _ABOUT = re.compile(
     r"\W*(?:sure|certainly|of course|i apologi[sz]e|i'?m sorry|sorry|okay|ok|understood|"
     r"continu\w+|here(?:'s| is| are)|(?:let|allow) me|as requested)\b",
@@ -150,20 +151,38 @@ def _words(text: str) -> list[str]:
 
 
 def _bad_seam(text: str, pieces: Sequence[str]) -> str:
-    """What the answers after the first left behind in the text; empty where nothing."""
-    for piece in pieces[1:]:
-        begins = piece.strip()[:_TWICE]
-        at = text.find(begins, 1) if begins else -1
-        if at > 0 and _ABOUT.match(begins):
+    """What a joint left behind in the text; empty where nothing."""
+    for joint in _joints(text, pieces):
+        before, after = text[:joint], text[joint:]
+        if _ABOUT.match(after):
             return "words about going on"
-        if at > 0 and re.search(r"[\w,;-] *$", text[:at]) and _begins_anew(begins):
+        if re.search(r"[\w,;-]$", before) and _begins_anew(after.lstrip(" ")):
             return "joined in the middle of a sentence"
-    cut = len(pieces[0])
-    before, after = " ".join(text[:cut].split()), " ".join(text[cut:].split())
-    for at in range(0, len(after) - _TWICE, 4):
-        if after[at : at + _TWICE] in before:
+        if _says_again(before, after):
             return "said twice"
     return ""
+
+
+def _joints(text: str, pieces: Sequence[str]) -> Iterator[int]:
+    """Where an answer ends in the text, and another goes on."""
+    at = 0
+    for piece in pieces[:-1]:
+        end = piece.rstrip()[-_TWICE:]
+        found = text.find(end, at) if end else -1
+        if found >= 0:  # otherwise the piece was replaced
+            at = found + len(end)
+            yield at
+
+
+def _says_again(before: str, after: str) -> bool:
+    """Whether the last words are said again, or a long run of the text."""
+    last, first = before.split(), after.split()
+    most = min(len(last), len(first), _MOST_WORDS)
+    if any(last[-count:] == first[:count] for count in range(1, most + 1)):
+        return True
+    before, after = " ".join(last), " ".join(first)
+    starts = range(0, len(after) - _TWICE + 1, 4)
+    return any(after[at : at + _TWICE] in before for at in starts)
 
 
 def _begins_anew(text: str) -> bool:

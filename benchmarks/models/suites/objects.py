@@ -161,7 +161,8 @@ KINDS = {kind.__name__: kind for kind, _, _ in (*_NEW, *_SEEN)}
 def _cases() -> Iterator[Case]:
     for group, tasks in (("new", _NEW), (SEEN, _SEEN)):
         for number, (kind, text, wanted) in enumerate(tasks, 1):
-            data = {"kind": kind.__name__, "text": text, "wanted": wanted}
+            data = {"kind": kind.__name__, "schema": kind.model_json_schema()}
+            data |= {"text": text, "wanted": wanted}
             yield Case("objects", group, str(number), kind.__name__, data)
 
 
@@ -187,7 +188,7 @@ def judge(case: Case, got: Any) -> Outcome:
 
 
 def _schema(case: Case) -> str:
-    return json.dumps(KINDS[case.data["kind"]].model_json_schema())
+    return json.dumps(case.data["schema"])
 
 
 OBJECTS = Suite("objects", ("svc", "native", "plain"), _cases, _ask, _schema)

@@ -24,9 +24,10 @@ from ..cases import FOLDER, Case, Outcome, Suite, says
 from ..ways import WAYS, Way
 
 _ROOM, _ROOM_A_CALL = 64, 48  # tokens of an answer
-_MARKS = re.compile(
+MARKS = re.compile(
     r'tool_call|tool_response|</?tools|"(?:name|arguments|parameters)" *:'
 )
+"""What stands in a call that was written as text."""
 _SHORT_TOOLS, _SHORT_QUESTION = 750, 300  # characters: a small machine reads slowly
 
 
@@ -109,9 +110,9 @@ def _not_words(data: Mapping[str, Any], text: str, *, called: bool) -> str:
     """Why this is no answer in words."""
     if called:
         return "a call that nobody needs"
-    if not text.strip():
+    if not any(map(str.isalnum, text)):
         return "nothing"
-    if _MARKS.search(text):
+    if MARKS.search(text):
         return "a call as text"
     names = [tool["name"] for tool in data["tools"]]
     if "rounds" not in data and says(text, [names]):
