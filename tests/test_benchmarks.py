@@ -236,7 +236,8 @@ def test_the_lab_knows_right_calls_and_words_from_wrong_ones(case):
     else:
         assert why(words) == ""
         assert why(words, [(tool, {})]) == "a call that nobody needs"
-        assert why(f'{words} {{"name": "{tool}", "arguments": {{}}}}') == "a call as text"
+        assert why(f'{words} {{"name": "{tool}", "arguments": {{}}}}') == "markup"
+        assert why(f"<system_message>\n{words}") == "markup"
         assert "rounds" in case.data or why(f"{words} I will use {tool}.") == "speaks of a call"
     assert why("[]") in {"nothing", "no call"}
 
@@ -332,7 +333,7 @@ def test_the_lab_follows_an_agent_to_its_last_words():
     judged = {
         "the call was not made": [other, done],
         "nothing": [call, AIMessage("")],
-        "a call as text": [call, AIMessage('{"name": "transfer"}')],
+        "markup": [call, AIMessage('{"name": "transfer"}')],
     }
     for why, messages in judged.items():
         assert agents.judge(case, messages).why == why

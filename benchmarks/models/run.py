@@ -23,9 +23,9 @@ _IN_PROMPTS = ("tools", "schema", "passages")  # which are kept in full
 
 
 def package_version() -> str:
-    """The commit of the package that is measured, and a digest of what was changed since."""
+    """The last commit that touched the package, and a digest of what is not committed."""
     root = Path(langchain_svc.__file__).parents[1]
-    commit = _git(root, "rev-parse", "--short", "HEAD")
+    commit = _git(root, "log", "-1", "--format=%h", "--", "langchain_svc")
     if not commit:
         return langchain_svc.__version__
     changes = _git(root, "diff", "HEAD", "--", "langchain_svc")

@@ -158,7 +158,7 @@ def judge(case: Case, messages: Sequence[AnyMessage], error: str = "") -> Outcom
     elif not text.strip():
         why = "nothing"
     elif MARKS.search(text):
-        why = "a call as text"
+        why = "markup"
     elif not says(text, case.data["says"]):
         why = "other words"
     elif made and not any(_transfers(made, call) for call in calls):

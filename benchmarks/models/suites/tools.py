@@ -25,9 +25,10 @@ from ..ways import WAYS, Way
 
 _ROOM, _ROOM_A_CALL = 64, 48  # tokens of an answer
 MARKS = re.compile(
-    r'tool_call|tool_response|</?tools|"(?:name|arguments|parameters)" *:'
+    r"tool_call|tool_response|</?(?:tools|system_message|turn)\b|<\||"
+    r'"(?:name|arguments|parameters)" *:'
 )
-"""What stands in a call that was written as text."""
+"""What stands in no answer that a user is to read: a call as text, or tags of a prompt."""
 _SHORT_TOOLS, _SHORT_QUESTION = 750, 300  # characters: a small machine reads slowly
 
 
@@ -113,7 +114,7 @@ def _not_words(data: Mapping[str, Any], text: str, *, called: bool) -> str:
     if not any(map(str.isalnum, text)):
         return "nothing"
     if MARKS.search(text):
-        return "a call as text"
+        return "markup"
     names = [tool["name"] for tool in data["tools"]]
     if "rounds" not in data and says(text, [names]):
         return "speaks of a call"
