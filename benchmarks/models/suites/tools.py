@@ -29,7 +29,7 @@ MARKS = re.compile(
     r'"(?:name|arguments|parameters)" *:'
 )
 """What stands in no answer that a user is to read: a call as text, or tags of a prompt."""
-_SHORT_TOOLS, _SHORT_QUESTION = 750, 300  # characters: a small machine reads slowly
+_SHORT_TOOLS, _SHORT_QUESTION = 750, 300  # characters
 
 
 def boxes(suite: str) -> Iterator[Case]:
@@ -50,12 +50,7 @@ def bfcl(path: Path) -> Suite:
 
 def _bfcl_cases(path: Path) -> Iterator[Case]:
     rows = [json.loads(line) for line in path.read_text("utf-8").splitlines()]
-    short = [
-        row
-        for row in rows
-        if len(json.dumps(row["tools"])) < _SHORT_TOOLS
-        and len(row["question"]) < _SHORT_QUESTION
-    ]
+    short = list(filter(_is_short, rows))
     # In no order that a list of theirs may have.
     short.sort(key=lambda row: hashlib.sha256(row["id"].encode()).hexdigest())
     for row in short:
@@ -68,6 +63,12 @@ def _bfcl_cases(path: Path) -> Iterator[Case]:
         data = {"tools": row["tools"], "question": row["question"]}
         data |= {"accepted": accepted} if row["calls"] else {"says": []}
         yield Case("bfcl", row["category"], row["id"], row["category"], data)
+
+
+def _is_short(row: Mapping[str, Any]) -> bool:
+    most = _SHORT_TOOLS * (2 if "multiple" in row["category"] else 1)
+    is_short = len(json.dumps(row["tools"])) < most
+    return is_short and len(row["question"]) < _SHORT_QUESTION
 
 
 def ask(way: Way, case: Case) -> Outcome:
