@@ -10,6 +10,7 @@ from typing import Any, Self
 
 import httpx
 
+_TIMEOUT = 580.0  # seconds; less than the sandbox waits, so that it is known who failed
 _NOT_THE_MODELS = (401, 403, 429, 502, 503, 504)
 
 
@@ -62,7 +63,9 @@ class Tap:
         self._upstream = upstream.rstrip("/")
         headers = {"authorization": f"Bearer {key}"} if key else {}
         local = httpx.URL(upstream).host in {"127.0.0.1", "localhost", "::1"}
-        self._client = httpx.Client(headers=headers, timeout=600, trust_env=not local)
+        self._client = httpx.Client(
+            headers=headers, timeout=_TIMEOUT, trust_env=not local
+        )
         self._exchanges: list[Exchange] = []
         self._broken = ""
         self._counts: dict[str, int | None] = {}
