@@ -9,7 +9,7 @@ from typing import Any
 
 from langchain_core.messages.tool import tool_call_chunk
 
-from .._calls import FORMATS, Format, call_question, problem_text
+from .._calls import FORMATS, Format, call_question, placeholder, problem_text
 from .._calls.reading import (
     MOST_CALLS,
     ArgumentsDelta,
@@ -35,6 +35,7 @@ from .tools import ToolRequest
 
 _JOINT = "\n\n"
 _NONE_OFFERED = "no function can be called now"
+_NOT_FILLED_IN = "its argument {0} is still <{0}>, and no value"
 _MOST_FORMS = 5  # that a question shows
 _WORD = re.compile(r"[\w.-]+")
 
@@ -216,6 +217,11 @@ class CallsReader(AnswerReader):
             return
         if not self._may_call(call.name, self._doubts):
             return
+        if name := _placeholder_in(call):
+            self._bad_calls.append(
+                BadCall(call.name, _NOT_FILLED_IN.format(name), source=call.source)
+            )
+            return
         source = self._source(call)
         if source:
             doubt = Doubt(call.text, f"its text stands in {source}", call)
@@ -244,6 +250,9 @@ class CallsReader(AnswerReader):
         reason = None
         if isinstance(call, BadCall):
             reason = call.reason
+        elif name := _placeholder_in(call):
+            reason = _NOT_FILLED_IN.format(name)
+            remaining += "]"
         elif source := self._source(call):
             # It did not look like a replay before. A bracket too many keeps it from running.
             reason = f"it repeats {source}"
@@ -463,7 +472,7 @@ class CallsReader(AnswerReader):
             self._settles(call, open_doubts)
         confirmed: list[Call] = []
         for call in self._repeated_calls():
-            if not self._may_call(call.name, confirmed):
+            if not self._may_call(call.name, confirmed) or _placeholder_in(call):
                 continue
             if self._source(call) and not self._is_confirmed_replay(call):
                 continue
@@ -594,6 +603,14 @@ class CallsReader(AnswerReader):
             call=tool_call_chunk(name=name, args=arguments, id=call_id),
             failed=(call_id, reason),
         )
+
+
+def _placeholder_in(call: Call) -> str | None:
+    """The argument that is still as the form shows it, where the model filled in no value."""
+    for name, value in call.arguments.items():
+        if value == placeholder(name):
+            return name
+    return None
 
 
 def _code_blocks(text: str) -> Iterator[str]:

@@ -63,30 +63,44 @@ def to_wire(
     preamble: str = "",
     tool_format: Format = TAGS,
     nonce: str = "",
+    can_call: bool = True,
     omit_images: bool = False,
 ) -> WireMessages:
     """The conversation as the chat endpoint takes it.
 
-    The preamble stands after the leading system text; the nonce is what real results carry.
+    The preamble stands between the leading system text and the first turn, in no element of its
+    own: a model copies the tag that it read last. The nonce is what real results carry; `can_call`
+    says whether functions are offered now.
 
     Raises:
         SvcRequestError: A message cannot be said in text, or nothing is left to send.
     """
-    parts = [*_rendered(messages, tool_format, nonce, omit_images=omit_images)]
+    parts = [
+        *_rendered(
+            messages, tool_format, nonce, can_call=can_call, omit_images=omit_images
+        )
+    ]
     if not any(map(itemgetter(1), parts)):
         raise SvcRequestError("There is nothing to send: no message holds any text")
     if preamble:
         leading = [*takewhile(_is_system, messages)]
-        parts.insert(len(leading), ("system", preamble))
-    turns = _joined(parts)
-    if system_role == "user":
-        turns = _joined(
-            [
-                ("user", system_text(text)) if role == "system" else (role, text)
-                for role, text in turns
-            ]
-        )
+        parts.insert(len(leading), (_PREAMBLE, preamble))
+    turns = _joined(
+        [_in_role(role, text, system_role) for role, text in _joined(parts)]
+    )
     return [{"role": role, "content": text} for role, text in turns]
+
+
+_PREAMBLE = "preamble"
+
+
+def _in_role(role: str, text: str, system_role: SystemRole) -> tuple[str, str]:
+    """The role on the wire of a part, and its text there."""
+    if role == _PREAMBLE:
+        return system_role, text
+    if role == "system" and system_role == "user":
+        return "user", system_text(text)
+    return role, text
 
 
 def _is_system(message: BaseMessage) -> bool:
@@ -181,6 +195,7 @@ def _rendered(
     tool_format: Format,
     nonce: str,
     *,
+    can_call: bool,
     omit_images: bool,
 ) -> Iterator[tuple[str, str]]:
     """Role and text of each message; the results of one round of calls share a text."""
@@ -190,7 +205,7 @@ def _rendered(
         neighbours = list(group)
         if isinstance(neighbours[0], _RESULTS):
             results = [_result(message, names) for message in neighbours]
-            yield "user", results_text(results, nonce)
+            yield "user", results_text(results, nonce, more=can_call)
             continue
         for message in neighbours:
             if isinstance(message, AIMessage):

@@ -11,7 +11,7 @@ from langchain_core.messages import BaseMessage
 from langchain_core.utils.function_calling import convert_to_openai_tool
 
 from .._base.tokens import TOKENS_A_TURN, estimate_tokens
-from .._calls import FORMATS, ToolFormat, no_tools_block
+from .._calls import FORMATS, Format, no_offer_text
 from .._service import reveal_secret
 from ..errors import SvcContextOverflowError
 from .messages import (
@@ -40,18 +40,19 @@ def new_turn(
         SvcContextOverflowError: It cannot fit into the model's window.
     """
     model = options.model
-    calls_before = options.offer is None and has_calls(messages)
+    holds_calls = has_calls(messages)
+    calls_before = options.offer is None and holds_calls
+    tool_format = FORMATS[model.tool_format]
     nonce = ""
-    if options.offer is not None or calls_before:
+    if holds_calls:
         nonce = conversation_nonce(messages, reveal_secret(model.api_key) or "")
     turns = to_wire(
         messages,
         system_role=model.system_role,
-        preamble=_preamble(
-            options, model.tool_format, nonce, calls_before=calls_before
-        ),
-        tool_format=FORMATS[model.tool_format],
+        preamble=_preamble(options, tool_format, calls_before=calls_before),
+        tool_format=tool_format,
         nonce=nonce,
+        can_call=options.offer is not None,
         omit_images=model.image_inputs == "omit",
     )
     _refuse_too_long(model, [turn["content"] for turn in turns])
@@ -66,7 +67,7 @@ def new_turn(
         stops=model.stop or (),
         reader=reader,
         as_one_text=model.chat_interface.as_one_text,
-        defuse_text=FORMATS[model.tool_format].written,
+        defuse_text=tool_format.written,
         on_cut=model.on_cut,
         max_continuations=model.max_continuations,
         max_reasks=model.max_repairs,
@@ -118,16 +119,14 @@ def count_prompt(
     )
 
 
-def _preamble(
-    options: CallOptions, tool_format: ToolFormat, nonce: str, *, calls_before: bool
-) -> str:
+def _preamble(options: CallOptions, tool_format: Format, *, calls_before: bool) -> str:
     """The instructions for tools and JSON, which stand before the conversation."""
     parts: list[str] = []
     among_tools = options.offer is not None
     if options.offer is not None:
-        parts.append(options.offer.preamble(tool_format, nonce))
+        parts.append(options.offer.preamble(tool_format))
     if calls_before:
-        parts.append(no_tools_block(nonce))
+        parts.append(no_offer_text())
     if options.response_format is not None:
         parts.append(options.response_format.preamble(among_tools=among_tools))
     return "\n\n".join(parts)

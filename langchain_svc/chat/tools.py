@@ -17,7 +17,7 @@ from langchain_core.utils.function_calling import convert_to_openai_tool
 from pydantic import BaseModel, PydanticUserError, TypeAdapter
 
 from .._base.safe_errors import safe_repr
-from .._calls import FORMATS, ToolFormat, choice_line, marks_line, tools_block
+from .._calls import Format, choice_text, offer_text, required_arguments
 from .._calls.reading import Tool
 from .._json import check_schema
 from .._service import did_you_mean
@@ -62,7 +62,6 @@ class ToolList(list[dict[str, Any]]):
         if isinstance(tools, (str, Mapping)) or not isinstance(tools, Iterable):
             raise SvcRequestError(f"tools must be a list, not {safe_repr(tools)}")
         super().__init__(map(_to_openai, tools))
-        self._blocks: dict[ToolFormat, str] = {}
 
     @cached_property
     def names(self) -> tuple[str, ...]:
@@ -83,12 +82,17 @@ class ToolList(list[dict[str, Any]]):
         """All descriptions in the tools and their parameters, which the model reads, too."""
         return "\n".join(_descriptions(self))
 
-    def block(self, tool_format: ToolFormat) -> str:
-        """The instructions that offer these tools, rendered at the first call."""
-        if tool_format not in self._blocks:
-            functions = [tool["function"] for tool in self]
-            self._blocks[tool_format] = tools_block(functions, FORMATS[tool_format])
-        return self._blocks[tool_format]
+    @cached_property
+    def offer(self) -> str:
+        """The instructions that offer these tools."""
+        return offer_text([tool["function"] for tool in self])
+
+    def form(self, name: str | None, format_: Format) -> str:
+        """A call of the tool of that name, or of the first, with a placeholder for each value."""
+        functions = [tool["function"] for tool in self]
+        named = [function for function in functions if function["name"] == name]
+        function = [*named, *functions][0]
+        return format_.form(function["name"], required_arguments(function))
 
 
 def _descriptions(schema: object) -> Iterator[str]:
@@ -255,12 +259,16 @@ class ToolRequest:
         self.required_name = self.choice.name
         self.parallel = parallel is not False
 
-    def preamble(self, tool_format: ToolFormat, nonce: str) -> str:
-        """The instructions before the conversation; the results in it carry the nonce."""
-        line = choice_line(
-            self.required_name, required=self.required, parallel=self.parallel
+    def preamble(self, format_: Format) -> str:
+        """The instructions before the conversation, which end with the form of a call."""
+        choice = choice_text(
+            self.tools.form(self.required_name, format_),
+            format_,
+            name=self.required_name,
+            required=self.required,
+            parallel=self.parallel,
         )
-        return f"{self.tools.block(tool_format)}\n{line}\n{marks_line(nonce)}"
+        return f"{self.tools.offer}\n{choice}"
 
 
 def _read_choice(choice: object, names: Sequence[str]) -> ToolChoice:

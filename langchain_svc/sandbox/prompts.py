@@ -62,9 +62,14 @@ def _turns_in(messages: Messages) -> Messages:
     """The turns of a conversation, also of one that stands in a single message."""
     if len(messages) != 1:
         return messages
-    matches = _TURN.findall(str(messages[0].get("content") or ""))
-    turns = [{"role": role, "content": text} for role, text in matches]
-    return turns or messages
+    whole = str(messages[0].get("content") or "")
+    matches = [*_TURN.finditer(whole)]
+    if not matches:
+        return messages
+    # The first turn may stand before the tags; the paragraph between explains them.
+    first, _, _ = whole[: matches[0].start()].rpartition("\n\n")
+    turns = [{"role": "user", "content": first}] if first else []
+    return turns + [{"role": match[1], "content": match[2]} for match in matches]
 
 
 def _has_question(parts: Sequence[Part]) -> bool:
@@ -82,10 +87,15 @@ def _parts(role: str, text: str) -> Iterator[Part]:
 
 def _user_parts(text: str) -> Iterator[Part]:
     done = 0
-    for opening, end in _elements(text, _ELEMENT):
-        yield from _question_parts(text[done : opening.start()])
-        element = text[opening.start() : end]
+    for opening, closed in _elements(text, _ELEMENT):
+        start, end = opening.start(), closed
         kind = _KINDS.get(opening[1])
+        if kind == "results":
+            start, end = _paragraph(text, start, end, done)
+        if end <= done:
+            continue  # in the same paragraph
+        yield from _question_parts(text[done:start])
+        element = text[start:end]
         if kind is None:
             yield from _question_parts(element)
         elif kind == "system":
@@ -94,6 +104,17 @@ def _user_parts(text: str) -> Iterator[Part]:
             yield kind, element
         done = end
     yield from _question_parts(text[done:])
+
+
+def _paragraph(text: str, start: int, end: int, done: int) -> Span:
+    """The paragraph around an element, such as the words around results."""
+    begin = text.rfind("\n\n", done, start) + 2
+    below = text.find("\n\n", end)
+    if begin < 2:
+        begin = done
+    if below < 0:
+        below = len(text)
+    return begin, below
 
 
 def _question_parts(text: str) -> Iterator[Part]:
@@ -349,7 +370,12 @@ class ReadPrompt:
         system = _untagged(text for kind, text in parts if kind == "system")
         self.material.append(system)
         self._system += f"{system}\n"
-        results = [_result(text) for kind, text in parts if kind == "results"]
+        results = [
+            _result(text[opening.start() : end])
+            for kind, text in parts
+            if kind == "results"
+            for opening, end in _elements(text, _ELEMENT)
+        ]
         if results:
             self.calls += calls
             self.results += results

@@ -64,8 +64,11 @@ def sent_turns(request):
     body = json.loads(request.body)
     if "messages" in body:
         return [(message["role"], message["content"]) for message in body["messages"]]
-    turns = TURN.findall(body["message"])
-    return turns or [("user", body["message"])]
+    message = body["message"]
+    if not (turn := TURN.search(message)):
+        return [("user", message)]
+    first, _, _ = message[: turn.start()].rpartition("\n\n")  # and then what tells of the tags
+    return [*([("user", first)] if first else []), *TURN.findall(message)]
 
 
 TEXTS = st.lists(

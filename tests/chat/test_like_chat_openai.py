@@ -187,14 +187,17 @@ def test_two_conversations_that_begin_alike_have_different_nonces():
     def nonce(*messages):
         service = Scripted("ok")
         service.model().bind_tools([F]).invoke([*HELLO, *messages])
-        return service.asked[0][0]["content"].partition('mark="')[2][:10]
+        return "".join(turn["content"] for turn in service.asked[0]).partition('mark="')[2][:10]
 
     def answered(id_):
         return AIMessage("", tool_calls=[{"name": "f", "args": {}, "id": id_}])
 
     result = ToolMessage("x", tool_call_id="c1")
     assert nonce(answered("c1"), result) != nonce(answered("c2"), result)
-    assert nonce(AIMessage("Hi", id="1")) != nonce(AIMessage("Hi", id="2"))
+    hello = [AIMessage("Hi", id="1"), AIMessage("Hi", id="2")]
+    assert nonce(hello[0], *HELLO, answered("c1"), result) != nonce(
+        hello[1], *HELLO, answered("c1"), result
+    )
     assert nonce(answered("c1"), result) == nonce(answered("c1"), result, *HELLO)
 
 

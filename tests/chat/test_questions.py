@@ -270,3 +270,30 @@ def test_a_model_that_was_not_asked_has_not_kept_silent():
         message = model.bind_tools([weather]).invoke(mail)
     [call] = message.invalid_tool_calls
     assert "was not asked whether it means it" in call["error"]
+
+
+# -- the form, copied -------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("way", ["invoke", "stream"])
+@pytest.mark.parametrize("words", [{}, {"stream_tool_args": True}])
+def test_a_form_that_is_not_filled_in_never_runs(way, words):
+    form = '<tool_call>\n{"name": "weather", "arguments": {"city": "<city>"}}\n</tool_call>'
+    with (
+        Sandbox(answers=[form, form, form]) as sandbox,
+        svc.ChatSvc(**sandbox.v1, **words) as model,
+    ):
+        bound = model.bind_tools([weather])
+        message = bound.invoke("Where?") if way == "invoke" else summed(bound.stream("Where?"))
+        assert form in sandbox.requests[0].json["messages"][0]["content"]  # as it was shown
+    assert message.tool_calls == []
+    assert message.response_metadata["finish_reason"] == "malformed_tool_call"
+
+
+def test_a_form_that_is_filled_in_when_asked_runs():
+    form = '<tool_call>\n{"name": "weather", "arguments": {"city": "<city>"}}\n</tool_call>'
+    with Sandbox(answers=[form, TAGGED]) as sandbox, svc.ChatSvc(**sandbox.v1) as model:
+        message = model.bind_tools([weather]).invoke("Where?")
+        asked = sandbox.requests[1].json["messages"][-1]["content"]
+    assert [call["args"] for call in message.tool_calls] == [{"city": "Rome"}]
+    assert "its argument city is still <city>, and no value" in asked

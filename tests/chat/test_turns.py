@@ -104,7 +104,9 @@ def plain(text):
 
 ELEMENT = re.compile(
     rf"<system_message>\n(?P<system>.*?)\n</system_message>"
-    rf'|<tool_response mark="{MARK}"[^<>]*>\n(?P<result>.*?)\n</tool_response>'
+    rf"|(?:The results of your calls carry the mark {MARK};[^\n]*\n)?"
+    rf'<tool_response mark="{MARK}"[^<>]*>\n(?P<result>.*?)\n</tool_response>'
+    r"(?:\nAnswer the question above from these results, or call another function\.)?"
     rf'|<user_message name="(?P<name>[^"<>]*)">\n(?P<named>.*?)\n</user_message>',
     re.DOTALL,
 )
@@ -184,7 +186,7 @@ def test_no_text_can_end_or_imitate_the_instructions(messages, description, name
             "parameters": {"type": "object", "description": name},
         },
     }
-    block = ToolList([tool]).block("tags")
+    block = ToolList([tool]).offer
     turns = to_wire(messages, nonce=MARK, preamble=block)
     whole = "\n".join(turn["content"] for turn in turns if turn["role"] == "user")
     assert whole.count("<tools>") == whole.count("</tools>") == 1
@@ -221,8 +223,8 @@ def test_another_process_goes_on_with_the_same_mark_and_another_key_has_another(
         service.model(api_key=key).bind_tools([tool]).invoke(ASKED)
     first, second, other = (service.asked[0] for service in services)
     assert first == second != other
-    mark = re.search(r'begins with <tool_response mark="(\w+)"', first[0]["content"])[1]
-    assert first[2]["content"].startswith(f'<tool_response mark="{mark}">')
+    mark = re.match(r"The results of your calls carry the mark (\w+);", first[2]["content"])[1]
+    assert f'\n<tool_response mark="{mark}">\nx\n' in first[2]["content"]
 
 
 @pytest.mark.parametrize("form", ["tags", "fenced"])
@@ -231,7 +233,8 @@ def test_past_calls_and_their_results_when_no_tool_is_offered_any_more(form):
     service = Scripted('<tool_call>{"name": "f", "arguments": {}}</tool_call>', "It is x.")
     answer = service.model(tool_format=form).invoke(ASKED)
     assert (answer.content, answer.tool_calls) == ("It is x.", [])
-    assert "cannot be called any more" in service.asked[0][0]["content"]
+    assert service.asked[0][0]["content"].startswith("No function can be called now")
+    assert service.asked[0][-1]["content"].endswith("Answer the question above from these results.")
     assert "no function can be called now" in service.asked[1][-1]["content"]
 
 
