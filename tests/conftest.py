@@ -193,7 +193,7 @@ _KEPT_REQUEST_HEADERS = {"accept", "authorization", "x-api-key", "content-type"}
 _KEPT_RESPONSE_HEADER = re.compile(
     r"content-type|retry-after|x-request-id|x-ratelimit-[a-z]+", re.IGNORECASE
 )
-_MARK = re.compile(rb'(<tool_response mark=\\")[0-9a-f]{10}')
+_MARK = re.compile(rb'(<tool_response mark=\\"|carry the mark )[0-9a-f]{10}')
 _SANDBOX_URL = r"http://127\.0\.0\.1:\d+"
 
 
