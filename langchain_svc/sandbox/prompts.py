@@ -11,6 +11,8 @@ import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
+from langchain_svc.sandbox.forms import forms_in
+
 Messages = Sequence[Mapping[str, str]]
 Schema = dict[str, Any]
 Part = tuple[str, str]  # its kind and its text
@@ -161,15 +163,9 @@ def _elements(
 def _instruction_spans(text: str) -> Iterator[_PartSpan]:
     """The paragraphs that describe functions, or the form of the answer."""
     done = 0
-    for value, (start, end) in values_in(text):
+    for start, end, kind in _instructions(text):
         if start < done:
             continue  # in the same paragraph
-        if tool_of(value) or is_call(value):
-            kind = "tools"
-        elif schema_of(value) is not None:
-            kind = "schema"
-        else:
-            continue
         begin = done
         above = text.rfind("\n\n", done, start)
         if above >= 0:
@@ -178,6 +174,17 @@ def _instruction_spans(text: str) -> Iterator[_PartSpan]:
         if done < 0:
             done = len(text)
         yield begin, done, kind
+
+
+def _instructions(text: str) -> list[_PartSpan]:
+    """Where functions, calls, schemas and forms stand."""
+    spans = [(start, end, "schema") for _, start, end in forms_in(text)]
+    for value, (start, end) in values_in(text):
+        if tool_of(value) or is_call(value):
+            spans.append((start, end, "tools"))
+        elif schema_of(value) is not None:
+            spans.append((start, end, "schema"))
+    return sorted(spans)
 
 
 def _call_spans(text: str) -> Iterator[_PartSpan]:
@@ -391,6 +398,9 @@ class ReadPrompt:
 
     def _read_instructions(self, text: str) -> None:
         """Read the functions, the form of calls and the schema that instructions hold."""
+        for schema, start, end in [*forms_in(text)][::-1]:
+            self.schema = self.schema or schema  # what is asked again is the same
+            text = text[:start] + text[end:]
         done = 0
         for value, (start, end) in values_in(text):
             tool = tool_of(value)

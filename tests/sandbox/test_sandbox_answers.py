@@ -241,6 +241,10 @@ PEOPLE = {
     "required": ["people"],
     "$defs": {"Person": PERSON},
 }
+PERSON_FORM = (
+    '{"name": "<string>", "age": <integer, at least 0>, "city": "<string>" or null, '
+    '"email": "<string, email>", "mood": "<one of: glad, sad>"}'
+)
 SIZES = {"properties": {"height": INTEGER, "base": INTEGER}, "required": ["height", "base"]}
 ANN, BOB = {"name": "Ann", "age": 34, "mood": "glad"}, {"name": "Bob", "age": 41, "mood": "glad"}
 
@@ -262,6 +266,35 @@ def test_a_schema_is_filled_from_the_text(schema, text, expected):
     wanted = f"Answer with JSON of this schema:\n<schema>\n{json.dumps(schema)}\n</schema>"
     made = json.loads(said(user(f"<system_message>\n{wanted}\n</system_message>\n\n{text}")))
     assert made == expected
+
+
+@pytest.mark.parametrize(
+    ("form", "notes", "text", "expected"),
+    [
+        (
+            PERSON_FORM,
+            "These keys may be left out: city, email.",
+            "Ann is 34 and sad. Write to ann@example.org.",
+            {"name": "Ann", "age": 34, "email": "ann@example.org", "mood": "sad"},
+        ),
+        (
+            f'{{"people": [{PERSON_FORM}, ...]}}',
+            "These keys may be left out: people[].city, people[].email.",
+            "Ann is 34. Bob is 41.",
+            {"people": [ANN, BOB]},
+        ),
+        ('{"ages": [<integer>, ...]}', "About ages: 3 items; of all", "7.", {"ages": [7, 1, 1]}),
+        ('{"kind": "cat"} or {"kind": "dog"}', "", "A dog.", {"kind": "cat"}),
+        ('{"height": <integer>, "base": <integer or null, 1 to 9: the lowest side>}', "",
+         "A triangle with base 10 and height 5.", {"height": 5, "base": 9}),
+    ],
+)  # fmt: skip
+def test_a_form_is_filled_from_the_text(form, notes, text, expected):
+    wanted = f"{notes}\nAnswer with JSON of this form, a value in the place of each <...>:\n{form}"
+    assert (
+        json.loads(said(user(f"<system_message>\n{wanted}\n</system_message>\n\n{text}")))
+        == expected
+    )
 
 
 def test_keys_that_words_ask_for_and_only_once():
@@ -317,6 +350,13 @@ def test_what_no_rule_answers_says_what_it_is():
 
 # -- every answer --------------------------------------------------------------------------------------
 
+BROKEN_FORMS = [
+    '{"a": <integer, 1 to x>}',
+    '{"a": "<string, at least 3>", "<key>": <any value>}',
+    '["<one of: >", ...]',
+    "[<one of: 1, x> or null, ...]",
+    '{"a": {"b": <integer or null, above 3>, "c": [<number>]}',
+]
 FRAGMENTS = st.sampled_from(
     [
         *("<tool_call>", "</tool_call>", "\n<tool_response>", "</tool_response>", "<tools>"),
@@ -328,6 +368,8 @@ FRAGMENTS = st.sampled_from(
         '{"type": ["x", {}], "allOf": 3, "anyOf": [{"type": "array", "minItems": "x"}]}',
         '{"properties": {"s": {"maxLength": null, "format": []}, "m": {"multipleOf": "x"}}}',
         '{"name": "<name>", "arguments": {}}',
+        *("\nAbout a: 1 to x items\n", '\nThese keys may be left out: a, "b.\n'),
+        *(f"of this form <...>:\n{form}" for form in BROKEN_FORMS),
         *("Return JSON with the keys a and b.", "Context:", "Question: ", MUST),
         *("Source: a.md", "9**9**9", "What is my name?", "get_weather('x', 3)", "count 1 to 9999"),
         *("\x00", "{", "[", '"', "'", "That answer "),
@@ -367,6 +409,9 @@ HUGE = {
     "names": "Abc " * (SIZE // 4),
     "lines": "Human: a\nAI: b\n" * (SIZE // 15),
     "sources": "[1] source: x.md\n" * (SIZE // 17),
+    "forms": 'of this form <...>:\n{"a": "<string' * (SIZE // 34),
+    "whole forms": 'of this form <...>:\n{"a": <integer>}' * (SIZE // 36),
+    "notes": "About a: 1 to 5 items\nThese keys may be left out: a, b.\n" * (SIZE // 56),
 }
 
 
