@@ -2,6 +2,7 @@
 
 from .answer import read_answer
 from .fit import SchemaMismatch, fit_schema
+from .form import Form, form_of
 from .lenient import attempt_json, once, read_json, refuse_constant
 from .malformed import check_schema
 from .parser import JsonValue

@@ -24,13 +24,16 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Collection
 from dataclasses import dataclass
 
 from .._text import CLOSES, OPENS, end_of_reasoning, without_reasoning
 from .fit import SchemaMismatch, fit_schema
+from .form import Form, left_standing, without_copies
 from .lenient import attempt_json, refuse_constant
 from .parser import JsonValue
 from .schema import CompiledSchema, Schema
+from .shapes import begins_schema
 from .signs import QUOTES, VALUE_START, is_key, peek
 
 _READINGS = 3  # the text is looked at this often at most
@@ -43,6 +46,8 @@ _INCOMPLETE = 1
 _NESTED = 4  # inside another reading that fits
 _ASTRAY = 5  # repaired, and amid a line of prose
 
+_NO_JSON = "answer: no JSON found in the text"
+_COPY = "answer: this is the form itself, without a value in the place of each <...>"
 _ENDS_EARLY = "answer: the JSON ends before it is complete"
 _MARK = re.compile(
     rf"(?P<opens>{OPENS})|{CLOSES}|(?P<bracket>[{{\[｛［])", re.IGNORECASE
@@ -57,14 +62,20 @@ _IN_ARRAY = frozenset([*QUOTES, "]", "\\"])
 
 
 def read_answer(
-    text: str, schema: Schema | CompiledSchema, *, cut: bool = False, only: bool = False
+    text: str,
+    schema: Schema | CompiledSchema,
+    *,
+    cut: bool = False,
+    only: bool = False,
+    form: Form | None = None,
 ) -> object:
     """The value in the text that follows the schema; raises SchemaMismatch.
 
     `cut`: the text is known to be truncated, as by max_tokens. `only`: two objects that fit as well
-    and differ are no answer; else the first is.
+    and differ are no answer; else the first is. `form`: what the model was shown of the schema, of
+    which no copy is an answer, nor what still holds a placeholder.
     """
-    search = _Search(text, CompiledSchema.of(schema), cut=cut)
+    search = _Search(text, CompiledSchema.of(schema), form, cut=cut)
     search.scan()
     if search.best is None and not without_reasoning(text):
         search.scan(reasoning=True)
@@ -83,8 +94,20 @@ class _Fit:
 
 
 class _Search:
-    def __init__(self, text: str, schema: CompiledSchema, *, cut: bool) -> None:
+    def __init__(
+        self,
+        text: str,
+        schema: CompiledSchema,
+        form: Form | None,
+        *,
+        cut: bool,
+    ) -> None:
         self._text = text
+        self._placeholders: Collection[str] = ()
+        if form is not None:
+            self._text = without_copies(text, form)
+            self._placeholders = form.placeholders
+        self._has_copy = self._text != text
         self._is_cut = cut
         self._end = len(text.rstrip())
         self._first = len(text) - len(text.lstrip())
@@ -96,8 +119,10 @@ class _Search:
         self.best: _Fit | None = None
         self._is_ambiguous = False  # another object fits as well as the best
         # What is wrong with the largest reading that does not fit, and its size.
-        self._problems = ["answer: no JSON found in the text"]
+        self._problems = [_COPY if self._has_copy else _NO_JSON]
         self._problems_size = -1
+        # Whether that reading repeats what was shown of the schema.
+        self._is_copy = self._has_copy
 
     def answer(self, *, only: bool) -> object:
         """The best reading; raises SchemaMismatch if there is none."""
@@ -106,7 +131,7 @@ class _Search:
                 ["answer: two objects that differ fit the schema; write only one"]
             )
         if self.best is None:
-            raise SchemaMismatch(self._problems)
+            raise SchemaMismatch(self._problems, is_copy=self._is_copy)
         return self.best.value
 
     # -- readings ---------------------------------------------------------------------------------
@@ -136,15 +161,15 @@ class _Search:
             if value is None:
                 at = max(at, attempt.too_deep_until)
                 continue
-            if self._is_cut and not value.complete:
-                # Max_tokens cut the answer inside this value, so nothing inside it is an answer.
-                self._record_problems([_ENDS_EARLY], value.end - begin)
+            if self._is_cut_inside(value):
                 break
-            fits = self._offer(value, begin, nested=nested and is_inside)
-            if not value.repairs:
-                at = (
-                    value.end
-                )  # what lies inside sound JSON is not an answer of its own
+            is_copy = self._holds_placeholder(value.value, value.end - begin)
+            fits = not is_copy and self._offer(
+                value, begin, nested=nested and is_inside
+            )
+            if is_copy or not value.repairs:
+                # What lies inside a copy, or inside sound JSON, is not an answer of its own.
+                at = value.end
             elif value.end > repaired_until:
                 repaired_until = value.end
                 nested = fits
@@ -164,9 +189,10 @@ class _Search:
         try:
             fitted, penalty = fit_schema({name: value}, self._schema, coerce=False)
         except SchemaMismatch as mismatch:
-            self._record_problems(mismatch.problems, len(text))
+            self._record(mismatch.problems, len(text))
             return
-        self.best = _Fit((penalty, -1, True), fitted)
+        if not self._holds_placeholder(fitted, len(text)):
+            self.best = _Fit((penalty, -1, True), fitted)
 
     def _after_mark(self, mark: re.Match[str]) -> int:
         """Where the answer goes on behind a mark of reasoning."""
@@ -201,7 +227,7 @@ class _Search:
         """Fit a value to the schema, and keep it if it is the best; returns whether it fits."""
         size = value.end - begin
         if not value.complete and value.cut_in_value and value.end >= self._end:
-            self._record_problems([_ENDS_EARLY], size)
+            self._record([_ENDS_EARLY], size)
             return False
         try:
             fitted, penalty = fit_schema(value.value, self._schema, tidy=True)
@@ -210,7 +236,7 @@ class _Search:
             if not value.complete:
                 problems = [_ENDS_EARLY, *problems]
             if not self._is_heading(begin):
-                self._record_problems(problems, size)
+                self._record(problems, size, is_copy=mismatch.is_copy)
             return False
         penalty += self._reading_penalty(value, begin)
         if nested:
@@ -241,10 +267,26 @@ class _Search:
         first = peek(self._text, at + 1)
         return self._text[first : first + 1].isalpha()
 
-    def _record_problems(self, problems: list[str], size: int) -> None:
+    def _holds_placeholder(self, value: object, size: int) -> bool:
+        problems = [*left_standing(value, self._placeholders)]
+        if problems:
+            self._record(problems, size, is_copy=True)
+        return bool(problems)
+
+    def _is_cut_inside(self, value: JsonValue) -> bool:
+        """Whether max_tokens cut the answer inside this value: then nothing inside it is one."""
+        if not self._is_cut or value.complete:
+            return False
+        holds_placeholder = any(left_standing(value.value, self._placeholders))
+        self._problems = [_ENDS_EARLY]
+        self._is_copy = holds_placeholder or begins_schema(value.value, self._schema)
+        return True
+
+    def _record(self, problems: list[str], size: int, *, is_copy: bool = False) -> None:
         if size > self._problems_size:
             self._problems = problems
             self._problems_size = size
+            self._is_copy = is_copy
 
     def _count_fields(self, value: object) -> int:
         """How many of the schema's fields an object fills."""

@@ -48,11 +48,13 @@ class SchemaMismatch(ValueError):  # noqa: N818  # it says what there is: a mism
     Attributes:
         problems: What is wrong, one line for each place, such as
             "answer.age: expected integer, got string 'abc'". They may quote the answer.
+        is_copy: Whether the text only repeats what was shown of the schema.
     """
 
-    def __init__(self, problems: list[str]) -> None:
+    def __init__(self, problems: list[str], *, is_copy: bool = False) -> None:
         super().__init__("; ".join(problems))
         self.problems = problems
+        self.is_copy = is_copy
 
 
 class Fitted(NamedTuple):
@@ -91,7 +93,8 @@ def fit_schema(
     schema = CompiledSchema.of(schema)
     if any(echoes_schema(value, root.fields) for root in schema.roots):
         raise SchemaMismatch(
-            ["answer: this is the schema itself, not a value that follows it"]
+            ["answer: this is the schema itself, not a value that follows it"],
+            is_copy=True,
         )
     fitted = _Fitter(schema, coerce=coerce, tidy=tidy).fit_root(value)
     if fitted.problems:
@@ -295,12 +298,12 @@ class _Fitter:
         fitted: dict[str, object] = {}
         penalty = 0
         problems = [
-            f"{_below(path, name)}: required, but missing"
+            f"{below(path, name)}: required, but missing"
             for name in part.required
             if name not in value
         ]
         for name, item in value.items():
-            field_path = _below(path, name)
+            field_path = below(path, name)
             no_such_field = [f"{field_path}: no such field"]
             field_problems: list[str] = []
             field = item
@@ -333,7 +336,7 @@ class _Fitter:
             schema = part.items
             if index < len(part.first_items):
                 schema = part.first_items[index]
-            fitted = self.fit(item, schema, _below(path, index))
+            fitted = self.fit(item, schema, below(path, index))
             items.append(fitted.value)
             penalty += fitted.penalty
             problems += fitted.problems
@@ -358,7 +361,7 @@ def _read_scalar(
     return scalars.choose(value, part.options)
 
 
-def _below(path: str, key: str | int) -> str:
+def below(path: str, key: str | int) -> str:
     """The path of an item or a field."""
     if isinstance(key, int):
         return f"{path}[{key}]"

@@ -8,7 +8,14 @@ from itertools import groupby
 
 from .lenient import read_json
 from .scalars import SPELLED, fold
-from .schema import COMBINED, SchemaPart, has_any_type, type_names
+from .schema import (
+    COMBINED,
+    CompiledSchema,
+    SchemaPart,
+    has_any_type,
+    mapping_of,
+    type_names,
+)
 
 # Wrappers that other keys may stand beside (a schema's skeleton, a tool call), those keys, and
 # wrappers that hold no answer.
@@ -22,6 +29,7 @@ _NO_ANSWER = frozenset(
     ["error", "errors", "example", "examples", "schema", "defs", "definitions"]
 )
 _SCHEMA_KEYS = frozenset(["type", "enum", "const", *COMBINED])
+_ROOT_KEYS = _SCHEMA_KEYS | {"$schema", "$defs", "title", "properties", "required"}
 _FENCE = re.compile(r"\s*`{3,}[\w+-]*\s*")
 
 
@@ -159,3 +167,10 @@ def echoes_schema(value: object, fields: Mapping[str, object]) -> bool:
     if not isinstance(properties, dict) or not _is_skeleton(properties):
         return False
     return properties.keys() <= fields.keys()
+
+
+def begins_schema(value: object, schema: CompiledSchema) -> bool:
+    """Whether what there is of a value that was cut off are keywords of the schema."""
+    if not isinstance(value, dict) or value.keys() <= schema.fields.keys():
+        return False
+    return value.keys() <= _ROOT_KEYS | mapping_of(schema.schema).keys()

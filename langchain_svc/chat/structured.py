@@ -31,9 +31,9 @@ from typing_extensions import is_typeddict
 
 from .. import _json
 from .._base.safe_errors import safe_repr
-from .._calls import problem_text, render_json
+from .._calls import defuse, problem_text, render_json
 from .._calls.reading import Call, Tool, parse_calls
-from .._json import SchemaMismatch, shortened
+from .._json import Form, SchemaMismatch, form_of, shortened
 from .._text import ReasoningSplitter
 from .._wire import is_cut
 from ..errors import SvcOutputError, SvcRequestError
@@ -44,6 +44,7 @@ from .tools import NO_SCHEMA, refuse_malformed, refuse_unwritable
 _ANY_OBJECT: dict[str, Any] = {"type": "object"}
 _WRAPPED = "answer"
 _MOST_FIELDS = 20  # that a skeleton shows
+_MOST_PROBLEMS = 20  # that a repair prompt names
 
 _Class = TypeVar("_Class")
 
@@ -86,6 +87,12 @@ class ResponseFormat(dict[str, Any]):
             when = "When you call no function, answer"
         if self.schema == _ANY_OBJECT:
             return f"{when} with one JSON object and nothing else: no prose around it, no fence."
+        if self._form:
+            order = (
+                f"{when} with one {_kind(self._form)} of this form and nothing else: no prose "
+                "around it, no fence. Put a value in the place of each <...>:"
+            )
+            return "\n".join([*map(defuse, self._form.notes), order, self._form.text])
         schema = render_json(self.schema)
         return (
             f"{when} with JSON that matches this JSON Schema and with nothing else: no prose "
@@ -100,7 +107,9 @@ class ResponseFormat(dict[str, Any]):
         """
         if self.as_call:
             text = self._arguments_or_text(text, cut=cut)
-        value = _json.read_answer(text, self._compiled, cut=cut, only=True)
+        value = _json.read_answer(
+            text, self._compiled, cut=cut, only=True, form=self._form
+        )
         self.make(value)
         return value
 
@@ -120,8 +129,33 @@ class ResponseFormat(dict[str, Any]):
     def _compiled(self) -> _json.CompiledSchema:
         return _json.CompiledSchema(self.schema)
 
+    @cached_property
+    def _form(self) -> Form | None:
+        """The form that the model is shown; None where it is shown the schema."""
+        if self.schema == _ANY_OBJECT:
+            return None
+        return form_of(self.schema, render_json)
+
+    def repair_prompt(self, problems: Iterable[str]) -> str:
+        """What to tell the model of an answer with these problems; the form stands last."""
+        lines = [
+            f"- {problem_text(problem)}" for problem in [*problems][:_MOST_PROBLEMS]
+        ]
+        order = "Write the whole answer once more, with these problems fixed, as"
+        if self._form:
+            order += f" one {_kind(self._form)} of this form and nothing else, with a value in the"
+            lines += [f"{order} place of each <...>:", self._form.text]
+        elif self._skeleton:
+            lines += [
+                f"{order} JSON of this form and nothing else:",
+                problem_text(self._skeleton),
+            ]
+        else:
+            lines.append(f"{order} JSON and nothing else.")
+        return "\n".join(["That answer cannot be used:", *lines])
+
     @property
-    def skeleton(self) -> str:
+    def _skeleton(self) -> str:
         """An object with the schema's fields and no values; "" where the schema names none."""
         names = [*self._compiled.fields]
         if len(self._compiled.roots) != 1 or not 0 < len(names) <= _MOST_FIELDS:
@@ -144,6 +178,13 @@ class ResponseFormat(dict[str, Any]):
                 f"{_path(detail['loc'])}: {detail['msg']}" for detail in error.errors()
             ]
             raise SchemaMismatch(problems) from None
+
+
+def _kind(form: Form) -> str:
+    """What the form is, in the words of an instruction."""
+    if form.text.startswith("{"):
+        return "JSON object"
+    return "JSON value"
 
 
 def _path(location: Iterable[object]) -> str:
@@ -379,9 +420,7 @@ class JsonReader(AnswerReader):
             value = self._format.check("".join(self._text), cut=cut)
         except SchemaMismatch as error:
             if not cut:  # an answer that max_tokens cut would only be cut again
-                self.repair_prompt = _repair_prompt(
-                    error.problems, self._format.skeleton
-                )
+                self.repair_prompt = self._format.repair_prompt(error.problems)
             if last or cut:
                 yield self._rejected_part()
             return
@@ -408,17 +447,6 @@ class JsonReader(AnswerReader):
         name = tool_call_chunk(name=self._format.name, args="", id=new_id(), index=0)
         yield ContentPart(call=name)
         yield ContentPart(call=tool_call_chunk(args=_dump(arguments), index=0))
-
-
-_MOST_PROBLEMS = 20
-
-
-def _repair_prompt(problems: Iterable[str], skeleton: str) -> str:
-    lines = [f"- {problem_text(problem)}" for problem in [*problems][:_MOST_PROBLEMS]]
-    then = "Write the whole answer once more, with these problems fixed, as JSON and nothing else."
-    if skeleton:
-        then += f" It has this form: {problem_text(skeleton)}"
-    return "\n".join(["That answer cannot be used:", *lines, then])
 
 
 def _dump(value: object) -> str:

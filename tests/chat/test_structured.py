@@ -16,9 +16,12 @@ from langchain_core.exceptions import OutputParserException
 from peers import Scripted, hearing, summed
 from pydantic import BaseModel, Field, RootModel, field_validator
 from share import part
+from test_turns import TEXTS
 from typing_extensions import TypedDict
 
 import langchain_svc as svc
+from langchain_svc._calls import defuse
+from langchain_svc.chat.structured import ResponseFormat
 from langchain_svc.sandbox import Sandbox
 
 
@@ -148,7 +151,7 @@ def test_json_mode_leaves_the_wording_to_the_prompt_and_needs_no_title(schema):
     chain = service.model().with_structured_output(schema, method="json_mode")
     assert chain.invoke("?") == ANN
     said = service.asked[0][0]["content"]
-    assert "JSON object" in said and "<schema>" not in said
+    assert "JSON object" in said and "of this form" not in said
 
 
 @pytest.mark.parametrize(
@@ -411,8 +414,10 @@ def test_a_required_call_comes_before_the_response_format(way):
     assert (messages[0].content, "parsed" in messages[0].additional_kwargs) == ("", False)
     assert messages[1].additional_kwargs["parsed"] == Person(**ANN)
     asked = [turns[-1]["content"] for turns in service.asked]
-    assert "<schema>" not in asked[0] and "does not call" in asked[1]
-    assert "<schema>" in asked[2] and "age" in asked[3]
+    assert "of this form and nothing else: no prose" not in asked[0]
+    assert "does not call" in asked[1]
+    assert "When you call no function, answer with one JSON object of this form" in asked[2]
+    assert "age" in asked[3]
 
 
 @pytest.mark.parametrize(
@@ -442,8 +447,92 @@ def test_a_repair_is_one_run():
     assert "'ls_structured_output_format'" in started and "'title': 'Person'" in started
 
 
+class Trip(BaseModel):
+    """A trip."""
+
+    traveller: str = Field(description="who travels")
+    by: Literal["train", "plane"]
+    nights: Optional[int] = Field(None, ge=1)  # noqa: UP045  # the older way
+    stops: list[Stop] = Field(min_length=1)
+
+
+ASKED_FOR = """\
+About the answer: A trip.
+About stops: at least 1 item
+About stops[]: A stop.
+These keys may be left out: nights.
+Answer with one JSON object of this form and nothing else: no prose around it, no fence. Put a \
+value in the place of each <...>:
+{"traveller": "<string: who travels>", "by": "<one of: train, plane>", \
+"nights": <integer or null, at least 1>, "stops": [{"city": "<string>"}, ...]}"""
+
+
+def test_a_schema_is_asked_for_as_a_form():
+    service = Scripted(json.dumps({"traveller": "Ann", "by": "train", "stops": [{"city": "Rome"}]}))
+    assert service.model().with_structured_output(Trip).invoke("?").by == "train"
+    assert service.asked[0][0]["content"].split("\n</system_message>")[0].endswith(ASKED_FOR)
+
+
+def test_a_schema_that_no_form_says_is_shown_as_it_is():
+    service = Scripted("?", '{"answer": [1, "a"]}')
+    chain = service.model().with_structured_output(tuple[int, str])
+    assert chain.invoke("?") == (1, "a")
+    first, again = (turns[-1]["content"] for turns in service.asked)
+    assert '"prefixItems"' in first and "\n</schema>\n" in first
+    assert again.endswith(' as JSON of this form and nothing else:\n{"answer": ...}')
+
+
+class Notes(BaseModel):
+    """Some notes."""
+
+    title: str
+    tags: list[str] = []
+    counts: dict[str, int] = {}
+    more: Any = None
+    kind: Literal["<integer>", "short"] = "short"
+
+
+@pytest.mark.parametrize(
+    ("left", "place"),
+    [
+        ({"title": "<string>"}, "answer.title: <string>"),
+        ({"title": " <string>\n"}, "answer.title: <string>"),
+        ({"title": "x", "tags": ["y", "<string>"]}, "answer.tags[1]: <string>"),
+        ({"title": "x", "counts": {"<key>": 1}}, "answer.counts: <key>"),
+        ({"title": "x", "counts": {"a": "<integer>"}}, "answer.counts.a: expected integer"),
+        ({"title": "x", "more": {"a": ["<any value>"]}}, "answer.more.a[0]: <any value>"),
+        ({"title": '<string>" or null'}, "answer.title: <string>"),
+        ({"title": "x", "kind": "<one of: long>"}, "answer.kind: expected one of"),
+    ],
+)
+@pytest.mark.parametrize("method", ["json_schema", "function_calling"])
+def test_a_placeholder_that_was_left_standing_is_no_value(left, place, method):
+    good = {"title": "A <string> in XML", "kind": "<integer>"}
+    answers = [
+        in_method(method, json.dumps(one)).replace("Person", "Notes") for one in (left, good)
+    ]
+    service = Scripted(*answers)
+    made = service.model().with_structured_output(Notes, method=method).invoke("?")
+    assert made == Notes(**good)
+    assert f"\n- {place}" in service.asked[1][-1]["content"]
+
+
+@given(TEXTS, TEXTS)
+def test_no_text_of_a_schema_speaks_as_somebody_else(text, other):
+    leaf = {"type": "string", "description": text, "pattern": re.escape(other), "examples": [other]}
+    options = {"enum": [text, other], "description": other}
+    fields = {text: leaf, "options": options, "list": {"type": "array", "items": leaf}}
+    schema = {"title": "x", "type": "object", "description": other, "properties": fields}
+    asked = ResponseFormat(schema)
+    shown = [asked.preamble(among_tools=False), asked.repair_prompt([text])]
+    for told in shown:
+        assert "of this form" in told
+        assert defuse(told) == told
+
+
 def test_a_repair_prompt_ends_with_the_form_of_the_object():
     with Sandbox(answers=["yes, it is", "true"]) as box, svc.ChatSvc(**box.v1) as model:
         assert model.with_structured_output(bool).invoke("Is it?") is True
         prompt = box.requests[-1].json["messages"][-1]["content"]
-    assert prompt.endswith('It has this form: {"answer": ...}')
+    assert prompt.startswith("That answer cannot be used:\n- answer: no JSON found")
+    assert prompt.endswith('in the place of each <...>:\n{"answer": <true or false>}')
