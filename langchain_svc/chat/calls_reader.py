@@ -160,9 +160,12 @@ class CallsReader(AnswerReader):
             return self.is_inside
         if calls:
             return not _text_behind_calls(events).strip()
+        if self._json_reader is not None:
+            wants_rest = self._json_reader.wants_rest(text, out_of_room=out_of_room)
+            self.is_copy = self._json_reader.is_copy
+            return wants_rest
         prose = "".join(event.text for event in events if isinstance(event, Prose))
-        is_expected = self._offer.required or self._json_reader is not None
-        return is_expected or not prose.strip()
+        return self._offer.required or not prose.strip()
 
     # -- what the parser yields -------------------------------------------------------------------
 

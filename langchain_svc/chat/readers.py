@@ -39,6 +39,9 @@ class AnswerReader(Protocol):
     is_inside: bool = False
     """Whether the answer was cut inside a call or an object; `wants_rest` sets it."""
 
+    is_copy: bool = False
+    """Whether the answer only repeats what the prompt shows; `wants_rest` sets it."""
+
     def start_answer(self) -> None:
         """Forget the answer before this one: the model was asked again."""
 

@@ -376,12 +376,14 @@ class JsonReader(AnswerReader):
             yield from self._read_part(part)
 
     def wants_rest(self, text: str, *, out_of_room: bool) -> bool:
+        self.is_copy = False
         if not out_of_room:
             return False
         try:
             self._format.check(text, cut=True)
-        except SchemaMismatch:
-            return True
+        except SchemaMismatch as error:
+            self.is_copy = error.is_copy
+            return not error.is_copy
         return False
 
     def restart(self, *, streaming: bool) -> bool:
@@ -419,9 +421,10 @@ class JsonReader(AnswerReader):
         try:
             value = self._format.check("".join(self._text), cut=cut)
         except SchemaMismatch as error:
-            if not cut:  # an answer that max_tokens cut would only be cut again
+            # An answer that max_tokens cut would only be cut again, unless it was a copy.
+            if not cut or error.is_copy:
                 self.repair_prompt = self._format.repair_prompt(error.problems)
-            if last or cut:
+            if last or self.repair_prompt is None:
                 yield self._rejected_part()
             return
         if self._format.as_call:

@@ -115,8 +115,11 @@ class Turn:
         """Ask for another answer."""
         self._reset_answer()
         self._continuations_left = self._max_continuations
-        # Where the answer goes on, once it was cut off.
+        # Where the answer goes on, once it was cut off; how long it was there, and whether the
+        # model has begun anew instead.
         self._joint: Joint | None = None
+        self._size_before = 0
+        self._began_anew = False
         self._earlier_parts = len(self._parts)  # those of the answers before this one
         self._start_exchange(self._messages)
 
@@ -215,6 +218,7 @@ class Turn:
         if not joint.anew or self._is_abandoned:
             return
         joint.anew = False
+        self._began_anew = True
         if not self._reader.restart(streaming=self._is_streaming):
             self._is_abandoned = True
             return
@@ -281,9 +285,19 @@ class Turn:
         out_of_room = is_out_of_room(reason)
         if is_cut(reason) and not out_of_room:
             return False  # it may not go on, as after a content filter
+        if self._stands_still:
+            return False
         if self._reader.wants_rest(self._text_so_far, out_of_room=out_of_room):
             return True
-        return out_of_room and self._on_cut == "continue"
+        wants_text = self._on_cut == "continue" and not self._reader.is_copy
+        return out_of_room and wants_text
+
+    @property
+    def _stands_still(self) -> bool:
+        """Whether the model was told to go on and began anew instead: it would once more."""
+        if self._joint is None:
+            return False
+        return self._began_anew or len(self._text_so_far) <= self._size_before
 
     @property
     def _text_so_far(self) -> str:
@@ -296,6 +310,8 @@ class Turn:
         self._continuations += 1
         text = self._text_so_far
         self._joint = Joint(text, inside=self._reader.is_inside)
+        self._began_anew = False
+        self._size_before = len(text)
         answer = {"role": "assistant", "content": self._defuse(text)}
         request = {"role": "user", "content": _GO_ON}
         self._start_exchange([*self._messages, answer, request])
@@ -334,7 +350,7 @@ class Turn:
         repair_prompt = self._reader.repair_prompt
         cut = self._is_cut(reason)
         text = "".join(self._answer_texts)
-        if repair_prompt is None or not self._reasks_left or cut:
+        if repair_prompt is None or not self._reasks_left:
             if self._reader.failure is not None:
                 raise SvcOutputError(
                     self._reader.failure,

@@ -1,6 +1,7 @@
 """Forms of schemas: they say all of a schema, or there is none."""
 
 import json
+import re
 
 import pytest
 from hypothesis import assume, given, settings
@@ -9,9 +10,10 @@ from made_schemas import VALUES, form_roots, near, schemas, with_definitions
 from peers import Scripted
 from share import fewer
 
+import langchain_svc as svc
 from langchain_svc._json.fit import problems
 from langchain_svc._json.form import form_of
-from langchain_svc.chat.structured import ResponseFormat
+from langchain_svc.chat.structured import ResponseFormat, format_for
 from langchain_svc.sandbox.answers import compose
 from langchain_svc.sandbox.forms import forms_in
 
@@ -203,6 +205,26 @@ def test_a_valid_value_is_the_answer_and_the_form_is_none(made):
     assert again.startswith("That answer cannot be used:\n- ")
     shown = again.rpartition("\n")[2]
     assert f"in the place of each <...>:\n{shown}\n" in first
+
+
+@settings(max_examples=fewer(200))
+@given(form_roots(), st.data())
+def test_a_cut_copy_is_asked_anew_and_never_told_to_go_on(schema, data):
+    assume(form_of(schema))
+    shown = format_for(schema)
+    form = shown.preamble(among_tools=False).rpartition("\n")[2]
+    copies = [(form, "<(?!key>)"), (json.dumps(shown.schema), '", ')]
+    text, beyond = data.draw(st.sampled_from(copies))
+    begun = re.search(beyond, text)
+    assume(begun)
+    least = begun.start() + 2  # characters, of which an answer may begin so, too
+    end = data.draw(st.integers(least, len(text) - 1))
+    service = Scripted(text[:end], text[:end], finish_reason="length")
+    with pytest.raises(svc.SvcOutputError) as raised:
+        model(service, schema, max_repairs=1).invoke("?")
+    assert len(service.asked) == 2
+    assert service.asked[1][-1]["content"].startswith("That answer cannot be used:\n- ")
+    assert raised.value.raw == text[:end]
 
 
 def filled(order, text="Ann is 34 and sad. Bob, 41, is in Rome since 2024-05-01; he said 'yes'."):
