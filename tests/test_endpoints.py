@@ -105,10 +105,9 @@ STATUS = {
 TALK = [("user", "Hello"), ("assistant", "Grüße 你好"), ("user", '"Who" are\nyou?')]
 MESSAGES = [{"role": role, "content": text} for role, text in TALK]
 ONE_TEXT = """\
-This is a conversation, each turn between turn tags. Write the assistant's next turn, without the tags.
-<turn role="user">
 Hello
-</turn>
+
+The conversation went on, each turn between turn tags. Write the assistant's next turn, without the tags.
 <turn role="assistant">
 Grüße 你好
 </turn>
