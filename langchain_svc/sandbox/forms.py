@@ -19,7 +19,7 @@ Schema = dict[str, Any]
 _ASKED = re.compile(r"\bof this form\b[^\n]*<\.\.\.>:\n")
 _LEFT_OUT = re.compile(r"(?m)^These keys may be left out: (.*)\.$")
 _ABOUT = re.compile(r"(?m)^About (.*?): (.*)$")
-_STEP = re.compile(r'[\w-]+|"(?:[^"\\]|\\.)*"|\[\]|\{\}|(,)')
+_STEP = re.compile(r'[\w-]+|"(?:[^"\\]|\\.)*"?|\[\]|\{\}|(,)')
 _NUMBER = r"-?(?:0|[1-9]\d{0,99})(?:\.\d{1,99})?(?:[eE][+-]?\d{1,3})?"
 _FACT = re.compile(
     rf"(?:(at least|at most|above|below|a multiple of) )?({_NUMBER})(?: to ({_NUMBER}))?"

@@ -165,9 +165,9 @@ def closed(part):
 @given(VALUES, schemas(), schemas(), schemas())
 def test_what_a_form_of_any_schema_allows_the_schema_allows(value, schema, one, two):
     schema = with_definitions(schema, one, two)
-    form = form_of(schema)
-    assume(form)
-    assert problems(value, read(form)) or not problems(value, changed(schema, as_read))
+    form = form_of(schema)  # of a third of them
+    if form is not None and not problems(value, read(form)):
+        assert not problems(value, changed(schema, as_read))
 
 
 def with_value(schema):
