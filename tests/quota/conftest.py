@@ -15,18 +15,37 @@ def redis_server():
         yield running
 
 
-@pytest.fixture
-def store(redis_server):
-    """The address of a Redis that holds nothing, and is known to have lost nothing."""
+def empty(url):
+    """Let a Redis hold nothing, and be known to have lost nothing: a new one makes calls wait."""
     import redis
 
     from langchain_svc.quota import redis_budget, redis_store
 
-    with redis.Redis.from_url(redis_server.url) as client:
+    with redis.Redis.from_url(url) as client:
         client.flushall()
         client.set(f"svc-quota:{redis_store._FORMAT}:began", 0)
         client.set(f"svc-budget:{redis_budget._FORMAT}:began", 0)
+
+
+@pytest.fixture
+def store(redis_server):
+    """The address of a Redis that holds nothing."""
+    empty(redis_server.url)
     return redis_server.url
+
+
+@pytest.fixture
+def fresh():
+    """A Redis that has just started, and that this test may hurt."""
+    with RedisServer() as running:
+        yield running
+
+
+@pytest.fixture
+def own(fresh):
+    """A Redis that this test may hurt, and that is known to have lost nothing."""
+    empty(fresh.url)
+    return fresh
 
 
 @pytest.fixture
@@ -35,6 +54,14 @@ def short_rest(monkeypatch):
     from langchain_svc.quota import redis_link
 
     monkeypatch.setattr(redis_link, "REST", 0.5)
+
+
+@pytest.fixture
+def short_timeout(monkeypatch):
+    """A reply of Redis is waited for less long, so that a test with none is quick."""
+    from langchain_svc.quota import redis_link
+
+    monkeypatch.setattr(redis_link, "_TIMEOUT", 0.3)
 
 
 @pytest.fixture(params=["memory", pytest.param("redis", marks=pytest.mark.slow)])

@@ -20,20 +20,13 @@ from share import part
 from test_quota import at_once, redis_client
 
 import langchain_svc as svc
-from benchmarks.redis_server import COMMAND, RedisServer
+from benchmarks.redis_server import COMMAND
 from langchain_svc.quota import redis_link
 from langchain_svc.quota.ledger import Outcome, Ticket
 from langchain_svc.sandbox import Sandbox
 
 pytest.importorskip("redis")
 pytestmark = pytest.mark.skipif(COMMAND is None, reason="redis-server is not on PATH")
-
-
-@pytest.fixture
-def own():
-    """A Redis that this test may hurt."""
-    with RedisServer() as running:
-        yield running
 
 
 @pytest.mark.slow
@@ -111,8 +104,8 @@ def test_local_goes_on_with_a_share(own, sandbox):
 
 
 @pytest.mark.slow
-def test_what_was_sent_while_redis_was_frozen_is_told(own, sandbox, monkeypatch):
-    monkeypatch.setattr(redis_link, "_TIMEOUT", 0.3)
+@pytest.mark.usefixtures("short_timeout", "short_rest")
+def test_what_was_sent_while_redis_was_frozen_is_told(own, sandbox):
     quota = svc.SvcQuota(
         svc.Plan(requests_per_minute=10), storage=own.url, on_storage_failure="local"
     )
@@ -265,10 +258,9 @@ def test_a_forked_child_has_not_met_redis(own, monkeypatch):
 @pytest.mark.parametrize("failure", ["closed", "local"])
 def test_the_plan_is_kept_when_redis_loses_it_and_some_cannot_tell_at_once(own, workers, failure):
     three = workers(3, own.url, failure)
-    time.sleep(redis_link.REST)
-    sent = 0
-    while sent < 60:  # the first seconds of a Redis go at the plan's pace
-        sent += sum(worker.ask(20 - sent // 3) for worker in three)
+    # In two rounds, so that each has heard of the others.
+    sent = sum(worker.ask(10, 30.0) for worker in 2 * three)
+    assert sent == 60
     refuse_memory(own.url, refuses=True)
     failed = three[1:]
     sent += all_at_once(failed, 100, 0.5)
@@ -283,9 +275,8 @@ def test_the_plan_is_kept_when_redis_loses_it_and_some_cannot_tell_at_once(own, 
 @pytest.mark.slow
 def test_a_new_process_may_not_take_the_plan_of_a_redis_that_was_flushed(own, workers):
     (old,) = workers(1, own.url)
-    sent = 0
-    while sent < 50:
-        sent += old.ask(50 - sent)
+    sent = old.ask(50, 30.0)
+    assert sent == 50
     with redis_client(own.url) as client:
         client.flushall()
     (new,) = workers(1, own.url)
@@ -357,6 +348,7 @@ RAW += [
 ]
 
 
+@pytest.mark.usefixtures("short_timeout")
 def test_what_answers_in_the_place_of_redis_is_a_connection_error(sandbox):
     plan = svc.Plan(requests_per_day=1)
     replies = part(RAW)

@@ -21,7 +21,7 @@ from test_quota import at_once, redis_client
 from test_redis import RAW, no_redis
 
 import langchain_svc as svc
-from benchmarks.redis_server import COMMAND, RedisServer
+from benchmarks.redis_server import COMMAND
 from langchain_svc.quota import redis_budget, redis_link
 from langchain_svc.sandbox import Fault, Sandbox
 
@@ -30,13 +30,6 @@ pytestmark = pytest.mark.skipif(COMMAND is None, reason="redis-server is not on 
 
 PRICES = {"svc-turbo": {"input": 1.0, "output": 2.0, "per_tokens": 1_000}}
 EVER = 5.0  # seconds that a Redis which has just started waits for those that know more
-
-
-@pytest.fixture
-def own():
-    """A Redis that this test may hurt."""
-    with RedisServer() as running:
-        yield running
 
 
 def budget_of(url, **words):
@@ -141,6 +134,7 @@ def test_calls_in_flight_cannot_pass_it(store, sandbox):
 
 
 @pytest.mark.slow
+@pytest.mark.usefixtures("short_rest")
 def test_nothing_is_sent_while_redis_is_away(own, sandbox):
     budget = budget_of(own.url, max_requests=5)
     model = svc.ChatSvc(budget=budget, **sandbox.v1)
@@ -161,6 +155,7 @@ def test_nothing_is_sent_while_redis_is_away(own, sandbox):
 
 
 @pytest.mark.slow
+@pytest.mark.usefixtures("short_rest")
 def test_what_others_used_is_known_when_redis_starts_empty(own, sandbox):
     """The one that used most says nothing more: the other knows it from Redis' last answer."""
     model = svc.ChatSvc(**sandbox.v1)
@@ -182,8 +177,8 @@ def test_what_others_used_is_known_when_redis_starts_empty(own, sandbox):
 
 
 @pytest.mark.slow
-def test_a_new_process_waits_for_those_that_know(own, sandbox):
-    budget = budget_of(own.url, max_requests=5)
+def test_a_new_process_waits_for_those_that_know(fresh, sandbox):
+    budget = budget_of(fresh.url, max_requests=5)
     model = svc.ChatSvc(budget=budget, **sandbox.v1)
     with pytest.raises(
         svc.SvcConnectionError, match=r"has just started, and waits .* s for processes that know"
@@ -246,6 +241,7 @@ def test_neither_the_key_nor_the_password_is_shown_or_kept(store, sandbox):
 # -- something else answers ------------------------------------------------------------------------
 
 
+@pytest.mark.usefixtures("short_timeout")
 def test_what_answers_in_the_place_of_redis_is_a_connection_error(sandbox):
     for reply in part(RAW):
         with no_redis(reply) as url:
@@ -302,10 +298,10 @@ WORKER = """
 """
 
 
-def chaos(calls, processes, at_once, kills, restarts, seed=0):
+def chaos(redis, calls, processes, at_once, kills, restarts, seed=0):
     """Processes use up a budget while some are killed, and Redis is restarted empty."""
     rng = random.Random(seed)
-    with RedisServer() as redis, Sandbox(pace=0.0) as sandbox:
+    with Sandbox(pace=0.0) as sandbox:
         order = {
             "store": redis.url,
             "model": sandbox.v1,
@@ -351,9 +347,9 @@ def chaos(calls, processes, at_once, kills, restarts, seed=0):
 
 @pytest.mark.slow
 @pytest.mark.parametrize(("kills", "restarts"), [(0, 2), (2, 0), (2, 2)])
-def test_the_account_is_what_was_used_whatever_happens(kills, restarts):
+def test_the_account_is_what_was_used_whatever_happens(own, kills, restarts):
     calls, at_once = 400, 3
-    result = chaos(calls, 4, at_once, kills, restarts)
+    result = chaos(own, calls, 4, at_once, kills, restarts)
     on_the_way = kills * at_once  # of processes that were killed
     if not kills:
         assert result["shown"] == result["sent"] == calls
