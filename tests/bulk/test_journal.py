@@ -50,9 +50,10 @@ def test_of_two_runs_that_begin_together_one_goes_on_and_the_other_is_refused_by
 OPEN = """
 import sys
 from langchain_svc import SvcRequestError
-from langchain_svc.bulk.journal import Journal
+from langchain_svc.bulk import journal
+journal._LOCK_WAIT = 0.1
 try:
-    Journal("j", None)
+    journal.Journal("j", None)
 except SvcRequestError as error:
     sys.exit("in use" not in str(error))
 sys.exit(2)

@@ -322,7 +322,7 @@ def test_whoever_waits_for_an_outage_to_end_tries_again_before_giving_up(seed, l
 @pytest.mark.slow
 async def test_a_call_sits_out_an_outage():
     with Sandbox() as box:
-        box.faults = [Fault(status=503, times=60)]
+        box.faults = [Fault(status=503, times=30)]
         async with svc.ChatSvc(**box.v1, max_retries=0, outage_wait=120) as model:
             answers = await model.abatch([f"Say exactly: n{n}" for n in range(20)])
         assert [f"n{n}" in answer.content for n, answer in enumerate(answers)] == [True] * 20

@@ -202,7 +202,7 @@ def test_close_while_another_thread_is_in_a_call(call):
         return model.invoke("Count from 1 to 20").content
 
     with (
-        Sandbox(pace=0.02, faults=[Fault(delay=0.2, path="completions")]) as slow,
+        Sandbox(pace=0.01, faults=[Fault(delay=0.2, path="completions")]) as slow,
         svc.ChatSvc(**slow.v1, timeout=5) as model,
         concurrent.futures.ThreadPoolExecutor(1) as pool,
     ):
