@@ -28,7 +28,7 @@ from collections.abc import Collection
 from dataclasses import dataclass
 
 from .._text import CLOSES, OPENS, end_of_reasoning, without_reasoning
-from .fit import SchemaMismatch, fit_schema
+from .fit import IS_SCHEMA, SchemaMismatch, fit_schema
 from .form import Form, left_standing, without_copies
 from .lenient import attempt_json, refuse_constant
 from .parser import JsonValue
@@ -277,9 +277,11 @@ class _Search:
         """Whether max_tokens cut the answer inside this value: then nothing inside it is one."""
         if not self._is_cut or value.complete:
             return False
-        holds_placeholder = any(left_standing(value.value, self._placeholders))
-        self._problems = [_ENDS_EARLY]
-        self._is_copy = holds_placeholder or begins_schema(value.value, self._schema)
+        copied = [*left_standing(value.value, self._placeholders)]
+        if begins_schema(value.value, self._schema):
+            copied = [IS_SCHEMA]
+        self._problems = copied or [_ENDS_EARLY]
+        self._is_copy = bool(copied)
         return True
 
     def _record(self, problems: list[str], size: int, *, is_copy: bool = False) -> None:

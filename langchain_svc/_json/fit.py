@@ -39,6 +39,7 @@ _ENOUGH = 20  # problems, for one list
 # Characters that a problem shows of a value that the schema allows.
 _LONGEST_OPTION = 60
 _MOST_OPTIONS = 8
+IS_SCHEMA = "answer: this is the schema itself, not a value that follows it"
 _DEEP = "answer: nested too deeply"
 
 
@@ -92,10 +93,7 @@ def fit_schema(
     """
     schema = CompiledSchema.of(schema)
     if any(echoes_schema(value, root.fields) for root in schema.roots):
-        raise SchemaMismatch(
-            ["answer: this is the schema itself, not a value that follows it"],
-            is_copy=True,
-        )
+        raise SchemaMismatch([IS_SCHEMA], is_copy=True)
     fitted = _Fitter(schema, coerce=coerce, tidy=tidy).fit_root(value)
     if fitted.problems:
         raise SchemaMismatch(fitted.problems)

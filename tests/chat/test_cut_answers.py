@@ -195,39 +195,41 @@ def test_a_call_that_is_begun_anew_and_cut_again_is_not_asked_for_once_more(way,
     assert len(service.asked) == 2
 
 
+SCHEMA = json.dumps(Report.model_json_schema())
 COPIES = {
-    "the form": '{"title": "<string>", "text": "<str',
-    "the form on lines": '{\n  "title": "<string>",\n  "te',
-    "the schema": '{"title": "Report", "description": "A report.", "properties": {"ti',
-    "the schema in a fence": f"Here it is:\n```json\n{json.dumps(Report.model_json_schema())[:-30]}",
+    "this is the form": '{"title": "<string>", "text": "<str',
+    "this is the schema": '{"title": "Report", "description": "A report.", "properties": {"ti',
+    "this is the schema itself": f"Here it is:\n```json\n{SCHEMA[:-30]}",
+    "<string> is a placeholder": '{\n  "title": "<string>",\n  "te',
 }
 
 
 @WAYS
 @pytest.mark.parametrize("how", [{}, {"on_cut": "continue"}])
-@pytest.mark.parametrize("copy", COPIES.values(), ids=COPIES)
-def test_a_cut_copy_of_what_was_asked_for_is_asked_anew(way, how, copy):
+@pytest.mark.parametrize("what", COPIES)
+def test_a_cut_copy_of_what_was_asked_for_is_asked_anew(way, how, what):
     """Its rest would be a copy, too. A new answer may be cut as well, and goes on."""
-    service = Cut(copy, *parts(REPORT.model_dump_json(), 30))
+    service = Cut(COPIES[what], *parts(REPORT.model_dump_json(), 30))
     chain = service.model(**how).with_structured_output(Report)
     assert (chain.invoke("?") if way == "invoke" else [*chain.stream("?")][-1]) == REPORT
     told = [turns[-1]["content"] for turns in service.asked[1:]]
-    assert told[0].startswith("That answer cannot be used:")
+    assert told[0].startswith("That answer cannot be used:\n- answer")
+    assert what in told[0].splitlines()[1]
     assert told[1].startswith("That answer was cut off: go on")
 
 
 def test_a_copy_beside_tools_is_asked_anew_too():
-    service = Cut(COPIES["the form"], REPORT.model_dump_json())
+    service = Cut(COPIES["this is the form"], REPORT.model_dump_json())
     bound = service.model().bind_tools([write], response_format=Report)
     assert bound.invoke("?").additional_kwargs["parsed"] == REPORT
     assert service.asked[1][-1]["content"].startswith("That answer cannot be used:")
 
 
 def test_nothing_but_copies_is_an_error():
-    service = Cut(*[COPIES["the form"]] * 3, whole=False)
+    service = Cut(*[COPIES["this is the form"]] * 3, whole=False)
     with pytest.raises(svc.SvcOutputError, match="cut off") as raised:
         service.model(max_repairs=2).with_structured_output(Report).invoke("?")
-    assert (raised.value.raw, len(service.asked)) == (COPIES["the form"], 3)
+    assert (raised.value.raw, len(service.asked)) == (COPIES["this is the form"], 3)
 
 
 @WAYS
