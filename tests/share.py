@@ -11,7 +11,7 @@ from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime
 from typing import TypeVar
 
-SHARES = 12  # a share is about one row in so many
+SHARES = 16  # a share is about one row in so many
 
 T = TypeVar("T")
 U = TypeVar("U")

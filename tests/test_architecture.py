@@ -20,6 +20,7 @@ def test_the_layers_of_the_map_are_what_the_imports_say():
     subprocess.run([sys.executable, ROOT / "docs" / "layers.py", "--check"], check=True)
 
 
+@pytest.mark.slow
 def test_the_paths_of_the_map_are_what_a_trace_says():
     subprocess.run([sys.executable, ROOT / "docs" / "paths.py", "--check"], check=True)
 
@@ -37,6 +38,7 @@ def test_every_file_that_the_map_names_is_there(page):
 # reading hard does.
 
 
+@pytest.mark.slow
 def test_the_shape_of_the_house_holds():
     command = [sys.executable, ROOT / "docs" / "shape.py", "--check"]
     checked = subprocess.run(command, check=False, capture_output=True, text=True)
