@@ -35,7 +35,6 @@ from .tools import ToolRequest
 
 _JOINT = "\n\n"
 _NONE_OFFERED = "no function can be called now"
-_NOT_FILLED_IN = "its argument {0} is still <{0}>, and no value"
 _MOST_FORMS = 5  # that a question shows
 _WORD = re.compile(r"[\w.-]+")
 
@@ -220,10 +219,8 @@ class CallsReader(AnswerReader):
             return
         if not self._may_call(call.name, self._doubts):
             return
-        if name := _placeholder_in(call):
-            self._bad_calls.append(
-                BadCall(call.name, _NOT_FILLED_IN.format(name), source=call.source)
-            )
+        if problem := _unfilled(call):
+            self._bad_calls.append(BadCall(call.name, problem, source=call.source))
             return
         source = self._source(call)
         if source:
@@ -253,8 +250,8 @@ class CallsReader(AnswerReader):
         reason = None
         if isinstance(call, BadCall):
             reason = call.reason
-        elif name := _placeholder_in(call):
-            reason = _NOT_FILLED_IN.format(name)
+        elif problem := _unfilled(call):
+            reason = problem
             remaining += "]"
         elif source := self._source(call):
             # It did not look like a replay before. A bracket too many keeps it from running.
@@ -475,7 +472,7 @@ class CallsReader(AnswerReader):
             self._settles(call, open_doubts)
         confirmed: list[Call] = []
         for call in self._repeated_calls():
-            if not self._may_call(call.name, confirmed) or _placeholder_in(call):
+            if not self._may_call(call.name, confirmed) or _unfilled(call):
                 continue
             if self._source(call) and not self._is_confirmed_replay(call):
                 continue
@@ -608,11 +605,11 @@ class CallsReader(AnswerReader):
         )
 
 
-def _placeholder_in(call: Call) -> str | None:
-    """The argument that is still as the form shows it, where the model filled in no value."""
+def _unfilled(call: Call) -> str | None:
+    """What is wrong with a call in which an argument is still as the form shows it."""
     for name, value in call.arguments.items():
         if value == placeholder(name):
-            return name
+            return f"its argument {name} is still {value}, and no value"
     return None
 
 

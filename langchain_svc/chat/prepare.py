@@ -11,7 +11,7 @@ from langchain_core.messages import BaseMessage
 from langchain_core.utils.function_calling import convert_to_openai_tool
 
 from .._base.tokens import TOKENS_A_TURN, estimate_tokens
-from .._calls import FORMATS, Format, no_offer_text
+from .._calls import FORMATS, NO_OFFER, Format
 from .._service import reveal_secret
 from ..errors import SvcContextOverflowError
 from .messages import (
@@ -126,7 +126,7 @@ def _preamble(options: CallOptions, tool_format: Format, *, calls_before: bool) 
     if options.offer is not None:
         parts.append(options.offer.preamble(tool_format))
     if calls_before:
-        parts.append(no_offer_text())
+        parts.append(NO_OFFER)
     if options.response_format is not None:
         parts.append(options.response_format.preamble(among_tools=among_tools))
     return "\n\n".join(parts)

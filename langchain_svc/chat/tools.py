@@ -89,9 +89,8 @@ class ToolList(list[dict[str, Any]]):
 
     def form(self, name: str | None, format_: Format) -> str:
         """A call of the tool of that name, or of the first, with a placeholder for each value."""
-        functions = [tool["function"] for tool in self]
-        named = [function for function in functions if function["name"] == name]
-        function = [*named, *functions][0]
+        at = 0 if name is None else self.names.index(name)
+        function = self[at]["function"]
         return format_.form(function["name"], required_arguments(function))
 
 

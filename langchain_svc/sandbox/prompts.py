@@ -11,7 +11,7 @@ import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from langchain_svc.sandbox.forms import forms_in
+from .forms import forms_in
 
 Messages = Sequence[Mapping[str, str]]
 Schema = dict[str, Any]
