@@ -289,16 +289,18 @@ def test_a_new_process_may_not_take_the_plan_of_a_redis_that_was_flushed(own, wo
 # -- something else answers ----------------------------------------------------------------------
 
 
-class NoRedis(socketserver.BaseRequestHandler):
+class NoRedis(socketserver.StreamRequestHandler):
     """Says yes to all commands of a client but to the script's, which it answers otherwise."""
 
     def handle(self):
-        while said := self.request.recv(65536):
-            commands = said.count(b"\r\n*") + said.startswith(b"*")
-            answers = [b"+OK\r\n"] * commands
-            if b"HELLO" in said:
-                answers[0] = b"%1\r\n+proto\r\n:3\r\n"
-            self.request.sendall(self.server.reply if b"EVALSHA" in said else b"".join(answers))
+        while line := self.rfile.readline():
+            words = [self.word() for _ in range(int(line[1:]))]  # "*3": three words follow
+            answers = {b"HELLO": b"%1\r\n+proto\r\n:3\r\n", b"EVALSHA": self.server.reply}
+            self.wfile.write(answers.get(words[0], b"+OK\r\n"))
+
+    def word(self):
+        length = int(self.rfile.readline()[1:])  # "$7": its length
+        return self.rfile.read(length + len(b"\r\n"))[:-2]
 
 
 @contextlib.contextmanager
