@@ -15,7 +15,7 @@ setup:
 
 # The tests that a person runs: two minutes, and each promise by at least one test
 test *arguments:
-    {{ python }} -m pytest -n 2 "$@"
+    {{ python }} -m pytest -n 3 "$@"
 
 # The tests of one room, such as `just room chat`; of one file, all of its rows
 room name *arguments:
@@ -23,7 +23,7 @@ room name *arguments:
 
 # All tests, with every generated row
 whole *arguments:
-    {{ python }} -m pytest -n 2 --whole "$@"
+    {{ python }} -m pytest -n 3 --whole "$@"
 
 # Lint, format, types and layers
 lint:

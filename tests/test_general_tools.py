@@ -223,7 +223,7 @@ REFUSALS = [Fault(status=status, headers={"Retry-After": "0"}) for status in (42
 )
 def test_a_generation_that_may_have_been_made_is_not_made_again_unasked(box, fault, words):
     box.faults = [fault]
-    with svc.SvcGenerateImage(**box.v1, timeout=1, max_retries=1, **words) as tool:
+    with svc.SvcGenerateImage(**box.v1, timeout=0.5, max_retries=1, **words) as tool:
         assert call(tool, prompt="x").status == "error"
     assert len(box.requests) == (2 if words or fault in REFUSALS else 1)
 

@@ -143,9 +143,9 @@ def test_a_wrong_argument_is_told_with_the_right_ones(kind, words, said):
 def test_calls_wait_for_their_turn(sandbox):
     model = svc.ChatSvc(quota=quota_of(Limit("requests", 4, 0.5)), **sandbox.v1)
     with model:
-        model.batch(["Hi"] * 10, config={"max_concurrency": 10})
+        model.batch(["Hi"] * 6, config={"max_concurrency": 6})
     times = arrivals(sandbox)
-    assert len(times) == 10
+    assert len(times) == 6
     # Arrivals differ from admissions by what a connection takes, which LATENESS allows for.
     assert max(sum(at <= other < at + 0.5 for other in times) for at in times) <= 4
 
@@ -254,16 +254,16 @@ def test_a_stream_left_midway_is_settled_with_what_came():
 
 
 def test_a_refusal_holds_back_every_call_of_the_key(sandbox, pair):
-    sandbox.faults = [Fault(status=429, headers={"retry-after": "2"}, times=1)]
+    sandbox.faults = [Fault(status=429, headers={"retry-after": "1"}, times=1)]
     mine, theirs = pair("learn")
     with pytest.raises(svc.SvcRateLimitError):
         svc.ChatSvc(quota=mine, max_retries=0, **sandbox.v1).invoke("Hi")
     other = svc.ChatSvc(quota=theirs, **sandbox.v1)
     with pytest.raises(svc.SvcRateLimitError, match=r"Nothing was sent") as told:
         other.invoke("Hi", deadline=0.2)
-    assert 1 < told.value.retry_after <= 2
-    assert 1 < theirs.snapshot().hold <= 2
-    assert other.invoke("Hi").response_metadata["waited"] > 1
+    assert 0 < told.value.retry_after <= 1
+    assert 0 < theirs.snapshot().hold <= 1
+    assert other.invoke("Hi").response_metadata["waited"] > 0
     assert len(sandbox.requests) == 2
 
 
