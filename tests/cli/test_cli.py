@@ -22,7 +22,7 @@ def only_line(captured):
 # -- ask --------------------------------------------------------------------------------------------
 
 
-def test_ask_streams_piece_by_piece(monkeypatch):
+def test_ask_streams_piece_by_piece_until_it_is_interrupted(monkeypatch):
     with Sandbox(pace=0.3) as s:
         for name, value in s.env.items():
             monkeypatch.setenv(name, value)
@@ -30,6 +30,9 @@ def test_ask_streams_piece_by_piece(monkeypatch):
             first = process.stdout.read(1)
             assert first
             assert process.poll() is None, "the whole answer came at once"
+            process.send_signal(signal.SIGINT)
+            _, err = process.communicate(timeout=60)
+    assert (process.returncode, err) == (130, "langchain-svc: interrupted\n")
 
 
 def test_a_broken_stream_leaves_its_text_and_one_line(service, capsys):
