@@ -68,6 +68,7 @@ class Tap:
         )
         self._exchanges: list[Exchange] = []
         self._broken = ""
+        self._planted: list[str] = []
         self._counts: dict[str, int | None] = {}
         tap = self
 
@@ -100,6 +101,8 @@ class Tap:
     def forward(self, body: bytes) -> tuple[int, bytes]:
         """Ask the model's server, and remember both."""
         sent = {k: v for k, v in json.loads(body).items() if k != "model"}
+        if self._planted:
+            return 200, self._answer_planted(sent)
         try:
             response = self._client.post(
                 f"{self._upstream}/chat/completions",
@@ -114,6 +117,16 @@ class Tap:
         self._exchanges.append(_exchange(sent, response))
         return response.status_code, response.content
 
+    def plant(self, answer: str) -> None:
+        """Answer the next chat so, without the model."""
+        self._planted = [answer]
+
+    def _answer_planted(self, sent: dict[str, Any]) -> bytes:
+        answer = {"role": "assistant", "content": self._planted.pop()}
+        self._exchanges.append(Exchange(sent, 200, answer, "stop", None, None, None))
+        choice = {"index": 0, "message": answer, "finish_reason": "stop"}
+        return json.dumps({"choices": [choice]}).encode()
+
     def exchanges(self) -> list[Exchange]:
         """Those that nobody has taken yet."""
         return list(self._exchanges)
@@ -126,6 +139,7 @@ class Tap:
         """
         broken, self._broken = self._broken, ""
         taken, self._exchanges = self._exchanges, []
+        self._planted = []
         if broken:
             raise UnreachableError(f"{self._upstream} gave no answer: {broken}")
         return taken

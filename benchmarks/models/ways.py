@@ -45,11 +45,13 @@ class Way(NamedTuple):
         name: One of `WAYS`.
         chat: Its chat model, with some settings.
         exchanges: What went over the wire since the case began.
+        plant: Sets the next answer, for which the model is not asked.
     """
 
     name: str
     chat: Callable[..., BaseChatModel]
     exchanges: Callable[[], list[Exchange]]
+    plant: Callable[[str], None]
 
 
 def new_way(name: str, tap: Tap, model: str, stack: ExitStack) -> Way:
@@ -69,7 +71,7 @@ def new_way(name: str, tap: Tap, model: str, stack: ExitStack) -> Way:
         chat = partial(ChatOpenAI, **common)
     else:
         chat = partial(PlainChat, url=tap.url, model_id=model)
-    return Way(name, chat, tap.exchanges)
+    return Way(name, chat, tap.exchanges, tap.plant)
 
 
 _CALLS = """You can use these functions:

@@ -3,13 +3,25 @@
 from .agents import AGENTS
 from .citations import CITATIONS
 from .cut import CUT
+from .doubts import DOUBTS
 from .objects import OBJECTS
 from .pseudonyms import PSEUDONYMS
+from .system import SYSTEM
 from .tools import RESULTS, TOOLS, bfcl
 
 SUITES = {
     suite.name: suite
-    for suite in (TOOLS, RESULTS, OBJECTS, CUT, CITATIONS, PSEUDONYMS, AGENTS)
+    for suite in (
+        TOOLS,
+        RESULTS,
+        DOUBTS,
+        OBJECTS,
+        SYSTEM,
+        CUT,
+        CITATIONS,
+        PSEUDONYMS,
+        AGENTS,
+    )
 }
 
 __all__ = ["SUITES", "bfcl"]
