@@ -3,13 +3,19 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
-from typing import Any
 
 from langchain_core.messages.tool import tool_call_chunk
 
-from .._calls import FORMATS, Format, call_question, placeholder, problem_text
+from .._calls import (
+    FORMATS,
+    Format,
+    PastCall,
+    choice_again_text,
+    placeholder,
+    refusal_text,
+)
 from .._calls.reading import (
     MOST_CALLS,
     ArgumentsDelta,
@@ -36,6 +42,7 @@ from .tools import ToolRequest
 _JOINT = "\n\n"
 _NONE_OFFERED = "no function can be called now"
 _MOST_FORMS = 5  # that a question shows
+_LONGEST_FORM = 2_000  # characters
 _WORD = re.compile(r"[\w.-]+")
 
 
@@ -532,7 +539,7 @@ class CallsReader(AnswerReader):
         if any(bad.cut for bad in self._bad_calls):
             return None  # it would only be cut again
         if self._bad_calls and not can_call:
-            return f"That answer calls a function, but {_NONE_OFFERED}. Answer in plain text."
+            return refusal_text([_NONE_OFFERED], "Answer in plain text.")
         doubts = self._doubts
         if self._doubtful_answer is not None or self._json_reader is not None:
             # The model is asked once only; and what may be JSON is first read as that.
@@ -540,34 +547,41 @@ class CallsReader(AnswerReader):
         if doubts or self._bad_calls:
             return self._question([*doubts, *self._bad_calls])
         if self._offer.required:
-            return (
-                f"That answer does not call {problem_text(self._required_function)}, which must "
-                "be called now. Answer with the call alone, written as the instructions show."
-            )
+            problem = f"it does not call {self._required_function}"
+            return refusal_text([problem], self._offer.instruction(self._format))
         return None
 
     def _question(self, doubts: Sequence[Doubt | BadCall]) -> str:
-        """Ask whether the model meant to make these calls, or only showed them."""
+        """Ask for these calls once more, or for an answer without them."""
         self._open_doubts = [*doubts]
-        most = _MOST_FORMS if self._offer.parallel else 1
-        calls = [
-            (self._function_of(doubt), self._arguments_to_show(doubt))
-            for doubt in doubts[:most]
+        reasons = [doubt.reason for doubt in doubts]
+        if self._offer.required:
+            return refusal_text(reasons, self._offer.instruction(self._format))
+        shown = doubts[: _MOST_FORMS if self._offer.parallel else 1]
+        calls = [*map(self._call_to_show, shown)]
+        forms = [
+            call or self._form_of(doubt)
+            for call, doubt in zip(calls, shown, strict=True)
         ]
-        forms = [self._format.form(name, arguments) for name, arguments in calls]
-        return call_question(
+        order = choice_again_text(
             [*dict.fromkeys(forms)],
-            [doubt.reason for doubt in doubts],
-            readable=any(isinstance(_call_of(doubt), Call) for doubt in doubts),
-            filled_in=all(None not in call for call in calls),
+            self._format,
+            filled_in=all(calls),
+            parallel=self._offer.parallel,
         )
+        return refusal_text(reasons, order)
 
-    def _arguments_to_show(self, doubt: Doubt | BadCall) -> Mapping[str, Any] | None:
-        """The call's arguments, unless others wrote them: the model is not handed those."""
+    def _call_to_show(self, doubt: Doubt | BadCall) -> str | None:
+        """The call as it was read, unless others wrote it: the model is not handed that."""
         call = _call_of(doubt)
         if not isinstance(call, Call) or self._source(call):
             return None
-        return call.arguments
+        text = self._format.call(PastCall(call.name, call.arguments))
+        return text if len(text) <= _LONGEST_FORM else None
+
+    def _form_of(self, doubt: Doubt | BadCall) -> str:
+        """The form of the function that was meant, as far as that is known."""
+        return self._offer.tools.form(self._function_of(doubt), self._format)
 
     def _function_of(self, doubt: Doubt | BadCall) -> str | None:
         """The function on offer that a doubtful call names; None where it names no such one."""

@@ -141,7 +141,7 @@ class ResponseFormat(dict[str, Any]):
         lines = [
             f"- {problem_text(problem)}" for problem in [*problems][:_MOST_PROBLEMS]
         ]
-        order = "Write the whole answer once more, with these problems fixed, as"
+        order = "Write the whole answer, with these problems fixed, as"
         if self._form:
             order += f" one {_kind(self._form)} of this form and nothing else, with a value in the"
             lines += [f"{order} place of each <...>:", self._form.text]
@@ -152,7 +152,7 @@ class ResponseFormat(dict[str, Any]):
             ]
         else:
             lines.append(f"{order} JSON and nothing else.")
-        return "\n".join(["That answer cannot be used:", *lines])
+        return "\n".join(["An answer to this could not be used:", *lines])
 
     @property
     def _skeleton(self) -> str:

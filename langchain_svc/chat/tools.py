@@ -17,7 +17,7 @@ from langchain_core.utils.function_calling import convert_to_openai_tool
 from pydantic import BaseModel, PydanticUserError, TypeAdapter
 
 from .._base.safe_errors import safe_repr
-from .._calls import Format, choice_text, offer_text, required_arguments
+from .._calls import Format, PastCall, choice_text, offer_text, required_arguments
 from .._calls.reading import Tool
 from .._json import check_schema
 from .._service import did_you_mean
@@ -91,7 +91,7 @@ class ToolList(list[dict[str, Any]]):
         """A call of the tool of that name, or of the first, with a placeholder for each value."""
         at = 0 if name is None else self.names.index(name)
         function = self[at]["function"]
-        return format_.form(function["name"], required_arguments(function))
+        return format_.call(PastCall(function["name"], required_arguments(function)))
 
 
 def _descriptions(schema: object) -> Iterator[str]:
@@ -260,14 +260,17 @@ class ToolRequest:
 
     def preamble(self, format_: Format) -> str:
         """The instructions before the conversation, which end with the form of a call."""
-        choice = choice_text(
+        return f"{self.tools.offer}\n{self.instruction(format_)}"
+
+    def instruction(self, format_: Format) -> str:
+        """What to do with the tools, and the form of a call."""
+        return choice_text(
             self.tools.form(self.required_name, format_),
             format_,
             name=self.required_name,
             required=self.required,
             parallel=self.parallel,
         )
-        return f"{self.tools.offer}\n{choice}"
 
 
 def _read_choice(choice: object, names: Sequence[str]) -> ToolChoice:

@@ -361,11 +361,13 @@ class Turn:
             return
         self._reasks_left -= 1
         logger.info("the answer will not do: the model is asked once more")
-        messages = list(self._messages)
-        if text:
-            messages.append({"role": "assistant", "content": self._defuse(text)})
-        messages.append({"role": "user", "content": self._defuse(repair_prompt)})
-        self._messages = messages
+        *messages, last = self._messages
+        content = self._defuse(repair_prompt)
+        if last["role"] == "user":
+            content = f"{last['content']}\n\n{content}"
+        else:
+            messages.append(last)
+        self._messages = [*messages, {"role": "user", "content": content}]
         self._reader.start_answer()
         self._start_answer()
 

@@ -299,7 +299,9 @@ Call = tuple[str, dict[str, Any]]  # a function's name and its arguments
 _SAID_KINDS = {"question", "history", "documents"}
 _TAGS = re.compile(r"</?(?:system_message|user_message|tool_response|image)\b[^<>]*>")
 _NAME_ATTRIBUTE = re.compile(r'<[^<>]*\b(?:name|handle)="([^"]*)"')
-_COMPLAINT = re.compile(r"That (?:answer|call) ")
+_COMPLAINT = re.compile(
+    r"(?:\A|\n\n)(?:An answer to this could not be used:|That answer was cut off:)"
+)
 _REQUIRED = re.compile(r"(?i)\bmust (?:now )?(?:call|be called|use)\b")
 _WANTS_JSON = re.compile(
     r"(?i)\b(?:answer|return|respond|reply|output|formatted)\b[^.\n]*\bJSON\b"
@@ -387,9 +389,11 @@ class ReadPrompt:
             self.calls += calls
             self.results += results
         question = _question_of(parts)
-        if _COMPLAINT.match(question):
-            self._demands += f"{question}\n"
-        elif question or not self.question:
+        complaint = _COMPLAINT.search(question)
+        if complaint:
+            self._demands += f"{question[complaint.start() :]}\n"
+            question = question[: complaint.start()]
+        if question or not self.question:
             self.material += self._texts()
             self.images = [_untagged([text]) for kind, text in parts if kind == "image"]
             self.question = question
@@ -438,7 +442,7 @@ class ReadPrompt:
     def _last_tool_in(self, demand: str) -> str:
         """The last function that a demand names; "" where it names none.
 
-        The last one counts in "That answer calls this, but that must be called".
+        The last one counts in "it does not call this: you must call this now".
         """
         last = -1
         name = ""

@@ -96,35 +96,35 @@ def test_what_a_second_answer_does(sandbox, chat, doubt, how, becomes, way):
         assert message.content == text
 
 
-def second_request(sandbox):
-    """The last two turns of the second request: what the model wrote, and what it was told."""
-    answer, question = sandbox.requests[1].json["messages"][-2:]
-    assert (answer["role"], question["role"]) == ("assistant", "user")
-    return answer["content"], question["content"]
+def question(sandbox):
+    """What stands behind the first request in the second one."""
+    first, second = (request.json["messages"][-1] for request in sandbox.requests[:2])
+    assert second["role"] == "user"
+    assert len(sandbox.requests[0].json["messages"]) == len(sandbox.requests[1].json["messages"])
+    assert second["content"].startswith(first["content"])
+    return second["content"].removeprefix(first["content"])
 
 
-@pytest.mark.parametrize(("doubt", "arguments"), [
-    ("broken", None), ("unknown wrapper", None), ("replay", None),
-    ("prose on both sides", CITY["arguments"]),
+@pytest.mark.parametrize(("doubt", "city"), [
+    ("broken", "<city>"), ("unknown wrapper", "<city>"), ("replay", "<city>"),
+    ("prose on both sides", "Rome"),
 ])  # fmt: skip
 @pytest.mark.parametrize("tool_format", ["tags", "fenced"])
-def test_the_question_begins_with_the_form_itself(sandbox, chat, doubt, arguments, tool_format):
+def test_a_second_request_goes_on_from_the_first_and_ends_with_the_form(
+    sandbox, chat, doubt, city, tool_format
+):
     """Filled in with what was read; but nobody hands a model the call of a stranger to copy."""
     sandbox.answers = [DOUBTS[doubt], SHOWN]
     bound = chat.model_copy(update={"tool_format": tool_format}).bind_tools([weather])
     bound.invoke(conversation(f"Please do: {JSON}" if doubt == "replay" else "Dear Ann."))
-    question = second_request(sandbox)[1]
-    form, _, text = question.partition("\n\n")
-    opening, body, closing = form.splitlines()
-    assert (opening, closing) == {
-        "tags": ("<tool_call>", "</tool_call>"), "fenced": ("```json", "```")
-    }[tool_format]  # fmt: skip
-    placeholder = {"<argument name>": "<value>"}
-    assert json.loads(body) == {"name": "weather", "arguments": arguments or placeholder}
-    wrong, do, otherwise = text.splitlines()
-    assert "so nothing was run: " in wrong
-    assert ("fill in" in do) == (arguments is None)
-    assert otherwise == "If you do not mean it, answer in plain text, without the call."
+    text = question(sandbox)
+    assert text.startswith("\n\nAn answer to this could not be used: ")
+    opening, closing = {"tags": ("<tool_call>", "</tool_call>"), "fenced": ("```json", "```")}[
+        tool_format
+    ]
+    form = {"name": "weather", "arguments": {"city": city}}
+    assert text.endswith(f":\n{opening}\n{json.dumps(form)}\n{closing}")
+    assert ("<...>" in text) == (city == "<city>")
 
 
 def test_a_question_about_several_calls_shows_each_once(sandbox, chat):
@@ -132,9 +132,15 @@ def test_a_question_about_several_calls_shows_each_once(sandbox, chat):
     first = f"{FENCED}\nThen:\n```json\n{oslo}\n```\nDone."
     sandbox.answers = [first, first]
     message = chat.bind_tools([weather]).invoke("?")
-    question = second_request(sandbox)[1]
-    assert question.startswith(f"{TAGGED}\n<tool_call>\n{oslo}\n</tool_call>\n\n")
+    assert question(sandbox).endswith(f":\n{TAGGED}\n<tool_call>\n{oslo}\n</tool_call>")
     assert [call["args"]["city"] for call in message.tool_calls] == ["Rome", "Oslo"]
+
+
+def test_a_model_does_not_see_the_answer_that_was_refused(sandbox, chat):
+    """What a small model reads, it writes again."""
+    sandbox.answers = [DOUBTS["broken"], SHOWN]
+    chat.bind_tools([weather]).invoke("?")
+    assert DOUBTS["broken"] not in json.dumps(sandbox.requests[1].json)
 
 
 def test_a_copy_of_a_call_that_runs_is_not_a_second_one(sandbox, chat):
@@ -217,10 +223,8 @@ CALLED: dict[str, Any] = {
 
 
 def check_the_second_request(sandbox):
-    for text in second_request(sandbox):
-        assert RAW.search(text) is None
-    question = second_request(sandbox)[1]
-    assert "x" * 40 not in question, "a problem quotes more than it should"
+    assert RAW.search(question(sandbox)) is None
+    assert "x" * 40 not in question(sandbox), "a problem quotes more than it should"
 
 
 @pytest.mark.parametrize("kind", ANSWERED)
@@ -255,13 +259,6 @@ def test_the_name_of_a_tool_forges_nothing(sandbox, chat):
     instructions = sandbox.requests[0].json["messages"][0]["content"]
     assert "<|" not in instructions
     check_the_second_request(sandbox)
-
-
-def test_the_model_sees_its_own_call_as_it_wrote_it(sandbox, chat):
-    """Its own marks are no forgery, and are what it is to write again."""
-    sandbox.answers = [DOUBTS["broken"], SHOWN]
-    chat.bind_tools([weather]).invoke("?")
-    assert second_request(sandbox)[0] == DOUBTS["broken"]
 
 
 def test_a_model_that_was_not_asked_has_not_kept_silent():

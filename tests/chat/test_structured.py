@@ -530,9 +530,11 @@ def test_no_text_of_a_schema_speaks_as_somebody_else(text, other):
         assert defuse(told) == told
 
 
-def test_a_repair_prompt_ends_with_the_form_of_the_object():
+def test_a_second_request_shows_the_form_of_the_object_at_its_end():
     with Sandbox(answers=["yes, it is", "true"]) as box, svc.ChatSvc(**box.v1) as model:
         assert model.with_structured_output(bool).invoke("Is it?") is True
         prompt = box.requests[-1].json["messages"][-1]["content"]
-    assert prompt.startswith("That answer cannot be used:\n- answer: no JSON found")
-    assert prompt.endswith('in the place of each <...>:\n{"answer": <true or false>}')
+        first = box.requests[0].json["messages"][-1]["content"]
+    problem = prompt.removeprefix(f"{first}\n\nAn answer to this could not be used:\n- ")
+    assert problem.startswith("answer: no JSON found")
+    assert problem.endswith('in the place of each <...>:\n{"answer": <true or false>}')

@@ -185,7 +185,7 @@ TURNS = {
         ["Let me see.<tool_call>add 1 2</tool_call>", "Let me see. " + SUM],
         [ADDED],
         "Let me see.",
-        "cannot be read",
+        "could not be used",
         {},
     ),
     "half a character": ([HALF + SUM], [("weather", {"city": "hi \ufffd"}), ADDED], "", "", {}),
@@ -207,7 +207,7 @@ TURNS = {
         [f"{FENCED_CALL}\nThen:\n{FENCED_OSLO}\nDone.", ROME + OSLO],
         [IN_ROME, IN_OSLO],
         None,
-        "nothing was run",
+        "could not be used",
         {},
     ),
     "a quotation beside a call": (
@@ -221,7 +221,7 @@ TURNS = {
         ["The mail asks for it. " + DELETE, DELETE],
         [("delete_all", {"path": "/mail"})],
         None,
-        "nothing was run",
+        "could not be used",
         READ,
     ),
     "no confirmation among words": (
@@ -243,7 +243,7 @@ TURNS = {
         ["<tool_call>{add 1 2</tool_call>", SUM],
         [ADDED],
         "",
-        "cannot be read",
+        "could not be used",
         ANY,
     ),
     "words instead of a required one": (
@@ -329,7 +329,7 @@ def test_of_a_doubtful_call_the_model_is_asked_once_whether_it_means_it(way, tex
     message = ask(meant, way=way)
     assert found(message) == [("weather", {"city": "Rome"})]
     assert "Rome" not in message.content
-    assert "nothing was run" in meant.asked[1][-1]["content"]
+    assert "could not be used" in meant.asked[1][-1]["content"]
     shown = Scripted(text, "That was an example.")
     message = ask(shown, way=way)
     alone = text == DOUBTFUL["nothing else"]
@@ -367,7 +367,7 @@ def test_arguments_that_are_cut_off_while_they_stream_are_completed_by_nobody(en
 def test_a_required_call_is_asked_for_once_more(choice):
     service = Scripted("I would rather talk.", SUM)
     assert found(ask(service, tool_choice=choice)) == [ADDED]
-    assert [turn["role"] for turn in service.asked[1]] == ["user", "assistant", "user"]
+    assert [turn["role"] for turn in service.asked[1]] == ["user"]
 
 
 @WAYS
@@ -393,10 +393,7 @@ def test_a_required_call_that_never_comes_is_an_error(way, repairs):
 def test_a_named_tool_is_the_one_that_is_called(way, choice):
     service = Scripted(call("add", a=1, b=2), call("weather", city="Rome"))
     assert found(ask(service, way=way, tool_choice=choice)) == [("weather", {"city": "Rome"})]
-    assert (
-        "That answer does not call the function weather, which must"
-        in service.asked[1][-1]["content"]
-    )
+    assert "it does not call the function weather" in service.asked[1][-1]["content"]
 
 
 @WAYS

@@ -202,7 +202,7 @@ def test_a_valid_value_is_the_answer_and_the_form_is_none(made):
     service = Scripted(form.text, json.dumps(value))
     assert model(service, schema).invoke("?") == value
     first, again = (turns[-1]["content"] for turns in service.asked)
-    assert again.startswith("That answer cannot be used:\n- ")
+    assert again.startswith(f"{first}\n\nAn answer to this could not be used:\n- ")
     shown = again.rpartition("\n")[2]
     assert f"in the place of each <...>:\n{shown}\n" in first
 
@@ -223,7 +223,7 @@ def test_a_cut_copy_is_asked_anew_and_never_told_to_go_on(schema, data):
     with pytest.raises(svc.SvcOutputError) as raised:
         model(service, schema, max_repairs=1).invoke("?")
     assert len(service.asked) == 2
-    assert service.asked[1][-1]["content"].startswith("That answer cannot be used:\n- ")
+    assert "\n\nAn answer to this could not be used:\n- " in service.asked[1][-1]["content"]
     assert raised.value.raw == text[:end]
 
 

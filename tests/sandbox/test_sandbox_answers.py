@@ -215,12 +215,12 @@ def test_a_chain_of_steps_passes_results_on():
 
 
 def test_a_complaint_leads_back_to_the_question():
-    turns = [
-        offered("Hello!", WEATHER, MULTIPLY),
-        assistant("Hello."),
-        user("That answer does not call the function multiply, which must be called now."),
-    ]
-    assert [name for name, _ in calls(*turns)] == ["multiply"]
+    complaint = (
+        "An answer to this could not be used: it does not call the function multiply. You must call "
+        "the function multiply now: write one block of this form:"
+    )
+    turn = offered(f"Hello!\n\n{complaint}", WEATHER, MULTIPLY)
+    assert [name for name, _ in calls(turn)] == ["multiply"]
 
 
 # -- by the rules: JSON and words ----------------------------------------------------------------------
