@@ -79,6 +79,22 @@ class CompiledSchema:
             names |= dict.fromkeys(root.fields)
         return names
 
+    @cached_property
+    def types(self) -> list[str]:
+        """The types of a whole value, named or implied; none where they differ by alternative."""
+        waiting: list[object] = [self.schema]
+        visited: set[int] = set()
+        while waiting:
+            schema = waiting.pop(0)
+            if not isinstance(schema, Mapping) or id(schema) in visited:
+                continue
+            visited.add(id(schema))
+            part = self.part(schema)
+            if part.types or part.implied_type:
+                return part.types or [part.implied_type]
+            waiting += part.all_of
+        return []
+
     def _resolve(self, reference: object) -> object:
         """The schema that a reference into this one points to; True, "anything", if none."""
         if not isinstance(reference, str) or not reference.startswith("#"):
@@ -144,11 +160,7 @@ class SchemaPart:
         if isinstance(self.items, list):  # the old way of writing tuples
             self.first_items = self.items
             self.items = True
-        self.implied_type = ""
-        if "properties" in schema:
-            self.implied_type = "object"
-        elif "items" in schema:
-            self.implied_type = "array"
+        self.implied_type = implied_type(schema)
 
     @cached_property
     def by_type(self) -> list[Schema]:
@@ -258,6 +270,15 @@ def has_type(value: object, name: str, *, strictly: bool = False) -> bool:
     if isinstance(value, int):
         return True
     return value.is_integer() and not strictly
+
+
+def implied_type(schema: Schema) -> str:
+    """The container of which the keywords speak where no type is named; "" if of none."""
+    if not schema.keys().isdisjoint({"properties", "additionalProperties"}):
+        return "object"
+    if not schema.keys().isdisjoint({"items", "prefixItems"}):
+        return "array"
+    return ""
 
 
 def type_names(schema: object) -> list[str]:

@@ -84,6 +84,10 @@ class Numbers(RootModel[list[int]]):
     """Some numbers."""
 
 
+class Counts(RootModel[dict[str, int]]):
+    """How many there are of each."""
+
+
 class Colour(enum.Enum):
     RED = "red"
     BLUE = "blue"
@@ -112,6 +116,10 @@ TREE = {
     "size": 1.5,
     "children": [{"label": "y", "children": [{"label": "z"}]}],
 }
+CITY = {"type": "object", "properties": {"city": {"type": "string"}}, "required": ["city"]}
+CITIES = {"type": "array", "items": CITY}
+MAP = {"type": "object", "additionalProperties": {"type": "integer"}}
+NESTED = {"title": "Nested", "type": "array", "items": {"$ref": "#"}}
 ROME, LISTED = '{"city": "Rome"}', '{"answer": [{"city": "Rome"}]}'
 ANN = {"name": "Ann", "age": 34}
 SCHEMAS: dict[str, tuple[Any, str, Any]] = {
@@ -128,19 +136,40 @@ SCHEMAS: dict[str, tuple[Any, str, Any]] = {
     "tuple": (tuple[int, str], '{"answer": [1, "a"]}', (1, "a")),
     "union": (Meeting | int, '{"answer": 3}', 3),
     "literal": (Literal["yes", "no"], '{"answer": "no"}', "no"),
+    "root map": (Counts, '{"a": 1}', Counts({"a": 1})),
+    "schema of a list": ({"title": "Cities", **CITIES}, LISTED, [{"city": "Rome"}]),
+    "without a title": (CITIES, LISTED, [{"city": "Rome"}]),
+    "bare list": ({"title": "Cities", **CITIES}, '[{"city": "Rome"}, {"city": "Oslo"}]',
+                  [{"city": "Rome"}, {"city": "Oslo"}]),
+    "schema of a map": ({"title": "Counts", **MAP}, '{"a": 1, "b": 2}', {"a": 1, "b": 2}),
+    "map of a map": ({"additionalProperties": MAP}, '{"a": {"b": 2}}', {"a": {"b": 2}}),
+    "schema by reference": ({"$ref": "#/$defs/City", "$defs": {"City": CITY}}, ROME, {"city": "Rome"}),
+    "list in itself": (NESTED, '{"answer": [[], [[]]]}', [[], [[]]]),
+    "function": ({"name": "City", "parameters": CITY}, ROME, {"city": "Rome"}),
+    "function of a list": ({"name": "Cities", "parameters": CITIES}, LISTED, [{"city": "Rome"}]),
+    "scalar": ({"title": "Word", "type": "string"}, '{"answer": "yes"}', "yes"),
 }  # fmt: skip
+# The user's prompt asks for the object there, and a dict says nothing of it.
+NOT_BY_PROMPT = ["function of a list", "scalar"]
 
 
 @METHODS
 @pytest.mark.parametrize("kind", SCHEMAS)
 async def test_whatever_type_is_asked_for_comes_back(kind, method):
     schema, text, value = SCHEMAS[kind]
-    name = schema["title"] if kind == "JSON schema" else getattr(schema, "__name__", "answer")
-    name = "answer" if text.startswith('{"answer"') else name
+    if isinstance(schema, dict):
+        name = schema.get("title", schema.get("name", "answer"))
+    else:
+        name = getattr(schema, "__name__", "answer")
+        name = "answer" if text.startswith('{"answer"') else name
+    if method == "json_mode" and kind in NOT_BY_PROMPT:
+        value = json.loads(text)
     text = in_method(method, text).replace('"Person"', f'"{name}"')
-    chain = Scripted(*[text] * 4).model().with_structured_output(schema, method=method, strict=True)
+    service = Scripted(*[text] * 4)
+    chain = service.model().with_structured_output(schema, method=method, strict=True)
     assert chain.invoke("?") == await chain.ainvoke("?") == value
     assert list(chain.stream("?"))[-1] == [made async for made in chain.astream("?")][-1] == value
+    assert len(service.asked) == 4
 
 
 @pytest.mark.parametrize(
