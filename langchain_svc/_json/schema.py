@@ -171,13 +171,18 @@ class SchemaPart:
         """The schemas of a field by the pattern of its name."""
         return [schema for matches, schema in self._patterns if matches(name)]
 
-    def field_schemas(self, name: str) -> list[object]:
-        """The schemas of a field; False if the object is closed and has no such field."""
+    def field_schemas(self, name: str, *, exact: bool = False) -> list[object]:
+        """The schemas of a field; False if the object is closed and has no such field.
+
+        `exact`: an object that names its fields, and says nothing of others, is closed, too.
+        """
         schemas: list[object] = []
         if name in self.fields:
             schemas.append(self.fields[name])
         if self._patterns:
             schemas += self.pattern_schemas(name)
+        if not schemas and exact and self.fields:
+            return [self.schema.get("additionalProperties", False)]
         return schemas or [self._additional]
 
     def broken_bounds(self, value: object) -> Iterator[str]:

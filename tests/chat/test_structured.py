@@ -235,6 +235,42 @@ def test_an_answer_that_does_not_fit_is_asked_for_again_with_the_reason(
     assert told in service.asked[1][-1]["content"]
 
 
+class Dosed(BaseModel):
+    """A drug and its dose."""
+
+    drug: str
+    dose_mg: float | None = None
+    note: str | None = None
+
+
+class Drugs(BaseModel):
+    """What somebody takes."""
+
+    drugs: list[Dosed]
+
+
+DRUGS = '{"drugs": [{"drug": "metformin", "dose_mg": 500}, {"drug": "warfarin", "note": "x"}]}'
+LEFT_OVER = {
+    "a brace is missing": (DRUGS.replace('{"drug": "w', '"drug": "w'), "a bracket in it is missing"),
+    "a key twice": (DRUGS.replace('}, {"drug"', ', "drug"'), "'drug' stands twice"),
+    "a bracket too many": (DRUGS.replace('"metformin",', '"metformin"},'), "a bracket in it is missing"),
+    "a word": (DRUGS.replace('500}', '500} daily'), "words"),
+    "a formula": (DRUGS.replace('"x"', r'"\frac{a}{b}"'), "a backslash"),
+}  # fmt: skip
+
+
+@METHODS
+@pytest.mark.parametrize("kind", LEFT_OVER)
+def test_an_object_of_which_something_is_left_over_is_asked_for_again(kind, method):
+    damaged, told = LEFT_OVER[kind]
+    service = Scripted(
+        *(in_method(method, text).replace("Person", "Drugs") for text in (damaged, DRUGS))
+    )
+    chain = service.model().with_structured_output(Drugs, method=method)
+    assert chain.invoke("?") == Drugs.model_validate_json(DRUGS)
+    assert re.search(told, service.asked[1][-1]["content"])
+
+
 SLUG, NO_SLUG = "a-slug-2", "Not A Slug, certainly not one!"
 PAGE = {
     "title": "page",
