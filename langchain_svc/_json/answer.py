@@ -59,8 +59,9 @@ _LINE_START = re.compile(r"(?:\A|[\n:>`-])[ \t]*$")
 _FENCE = re.compile(r"(?:``|~~~)[\w+-]*\s*\Z")  # with or without a label
 _JSON_GOES_ON = re.compile(r"[:,\[{(=]\s*\Z")
 _LOOK_BACK = 60
-_FIRST_VALUE = re.compile(rf"[{{\[\d-]|{WHOLE_STRING.pattern}|(?:true|false|null)\b")
-_IN_OBJECT = frozenset([*QUOTES, "}", "\\", "{"])
+_FIRST_ITEM = re.compile(rf"[{{\[\d-]|{WHOLE_STRING.pattern}|(?:true|false|null)\b")
+_STRAY_WORD = re.compile(rf"\w{{1,40}}\s{{0,40}}{QUOTED_KEY.pattern}")
+_IN_OBJECT = frozenset([*QUOTES, "\\", *"{}[]"])
 _IN_ARRAY = frozenset([*QUOTES, "]", "\\"])
 
 
@@ -179,6 +180,9 @@ class _Search:
         self._remaining -= max(attempt.cost, _LEAST)
         value = attempt.value
         if value is None:
+            end = begin + attempt.cost
+            if end > around.end:
+                self._around = replace(around, end=end, barred=True)
             return attempt.too_deep_until
         if self._is_cut_inside(value):
             return len(self._text)
@@ -233,8 +237,11 @@ class _Search:
         after = peek(text, at + 1)
         char = text[after : after + 1]
         if text[at] in "{｛":
+            if char in _IN_OBJECT or char.isdigit():
+                return True
             return (
-                char in _IN_OBJECT or char.isdigit() or is_key(text, after, words=True)
+                is_key(text, after, words=True)
+                or _STRAY_WORD.match(text, after) is not None
             )
         if char.isalpha() and (at == self._first or self._is_fenced(at)):
             return True  # items without quotes; elsewhere these are brackets of prose
@@ -243,12 +250,10 @@ class _Search:
     def _is_json(self, value: JsonValue, begin: int) -> bool:
         """Whether a bracket with this value begins nothing but JSON, be it broken behind."""
         after = peek(self._text, begin + 1)
+        first = _FIRST_ITEM
         if isinstance(value.value, dict):
-            key = QUOTED_KEY.match(self._text, after)
-            if key is None:
-                return False
-            after = peek(self._text, key.end())
-        return _FIRST_VALUE.match(self._text, after) is not None
+            first = QUOTED_KEY
+        return first.match(self._text, after) is not None
 
     def _is_fenced(self, at: int) -> bool:
         return self._comes_after(_FENCE, at)

@@ -326,9 +326,9 @@ class _Fitter:
             if field_problems and self._coerce:
                 # An unknown field of a closed object is dropped, and so is "no value" for a field
                 # that may be absent.
-                is_unknown = field_problems == no_such_field and not self._exact
+                is_unknown = field_problems == no_such_field
                 may_be_absent = says_nothing(item) and name not in part.required
-                if is_unknown or may_be_absent:
+                if not self._exact if is_unknown else may_be_absent:
                     penalty += SPELLED
                     continue
             fitted[name] = field

@@ -45,22 +45,22 @@ def attempt_json(text: str, start: int = 0) -> Attempt:
 def _and_behind(text: str, attempt: Attempt) -> Attempt:
     """The same, having looked behind the value: the brackets that end it may be the wrong ones."""
     value = attempt.value
-    if value is None or not isinstance(value.value, (dict, list)):
+    if value is None or not value.complete or not isinstance(value.value, (dict, list)):
         return attempt
     at = peek(text, value.end)
     if text[at : at + 1] in ("}", "]"):
         value = replace(value, balanced=False)
     at = peek(text, _CLOSERS.match(text, at).end())  # type: ignore[union-attr]
-    has_no_end = goes_on(text, at)
+    has_no_end = goes_on(text, at) or _GLUED.match(text, value.end) is not None
     if text.startswith(("{", "["), at):  # []{"a": 1}], and [1, ][2]]
-        ends_early = _ENDS_EARLY.search(text, value.end - 40, value.end)
-        has_no_end = ends_early is not None
+        has_no_end = _ENDS_EARLY.search(text, value.end - 40, value.end) is not None
     if has_no_end:
         value = replace(value, spare=GOES_ON)
     return replace(attempt, value=value)
 
 
-_ENDS_EARLY = re.compile(r"[,\[]\s*[}\])]\Z")
+_GLUED = re.compile(r"[A-Za-z0-9]")  # what no prose has right behind a bracket
+_ENDS_EARLY = re.compile(r"[,:\[]\s*[}\])]\Z")
 _CLOSERS = re.compile(r"[\s}\])]*")
 
 

@@ -314,7 +314,6 @@ class LenientParser:
             self._parse_opener_for_key(frame)
             return
         quoted = self._is_at_string()
-        unterminated = self._unterminated
         if quoted:
             key = self._parse_string(Slot.KEY)
         else:
@@ -323,16 +322,13 @@ class LenientParser:
             return
         self._settle_commas(frame)
         if not self._pass_colon(quoted=quoted):
-            # A key without a value is no field. It is prose, unless the text ended here, or the
-            # key has no end: then the rest of the field may have been lost.
+            # A key without a value is no field; a word may be prose.
             self._repairs += 1
-            at_end = self._is_at_end()
-            self._is_cut = self._is_cut or at_end
-            if not at_end:
+            frame.has_prose = frame.has_prose or not quoted
+            if self._is_at_end():
+                self._is_cut = True
+            else:
                 self._doubt(STRAY_WORDS)
-            is_broken_off = at_end or self._unterminated > unterminated
-            if not quoted or not is_broken_off:
-                frame.has_prose = True
             return
         frame.key = key
         if not quoted:

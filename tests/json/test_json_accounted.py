@@ -136,6 +136,7 @@ def test_no_object_is_put_together_from_two(inside, form, kind):
         '{"drug": "warfarin" "dose_mg": 5 "fasting": true}',
         '{"drug": "warfarin, "dose_mg": 5, "fasting": true}',
         'So, {"drug": "warfarin", "dose_mg": 5, "fasting": true}, as "agreed".',
+        '答案是{"drug": "warfarin", "dose_mg": 5, "fasting": true}以上。',
         '[DOSE]\n{"drug": "warfarin", "dose_mg": 5, "fasting": true}',
     ],
 )

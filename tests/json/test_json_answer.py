@@ -35,7 +35,6 @@ FOUND = [
     ('Replace {name} in [this](http://x/{id}): {"n": 1}', N, {"n": 1}),
     ('Lines begin with "I, [".\n\n{"s": "I, [%t]"}', obj(s=STR), {"s": "I, [%t]"}),
     ('An open { brace, then {"n": 1}', N, {"n": 1}),
-    ('Write {"n": followed by a number.\n{"n": 1}', N, {"n": 1}),
     # several
     ('{"n": "x"} or {"n": "2"} or {"n": 3}', N, {"n": 3}),
     ('{} or {"n": 1}', obj([], n=INT), {"n": 1}),
@@ -73,6 +72,8 @@ def test_what_is_found(text, schema, value):
 
 
 NOT_FOUND = [
+    # where the first of two is broken
+    ('Write {"n": followed by a number.\n{"n": 1}', N),
     # what ends inside a value, which may be half of it
     ('{"n": 1', N),
     ('{"s": "x", "l": ["a", "b', obj(s=STR, l=array(STR))),
