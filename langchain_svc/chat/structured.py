@@ -43,6 +43,7 @@ from .readers import LONG, AnswerReader, new_id
 from .tools import NO_SCHEMA, read_function, refuse_unwritable
 
 _ANY_OBJECT: dict[str, Any] = {"type": "object"}
+_JSON_OBJECT = {"type": "json_object"}
 _WRAPPED = "answer"
 _SHARED = ("$defs", "definitions")
 _INTO_WHOLE = re.compile(rf"#(?!/(?:{'|'.join(map(re.escape, _SHARED))})/)")
@@ -243,18 +244,18 @@ def format_for(
     model = schema
     if isinstance(schema, Mapping) or is_typeddict(schema):
         model = None
-    if schema is None:
+    if schema is None or (json_mode and schema == _JSON_OBJECT):
         json_schema = _ANY_OBJECT
-    elif json_mode and isinstance(schema, Mapping) and schema.get("type") != "array":
-        json_schema = {**schema, **_ANY_OBJECT}
     else:
         json_schema = _schema_of(schema)
     name = str(json_schema.get("title") or "answer")
-    wrapped = _json.CompiledSchema(json_schema).types != ["object"]
+    types = _json.CompiledSchema(json_schema).types
+    if json_mode and model is None and types != ["array"]:
+        json_schema = _ANY_OBJECT  # the user's prompt says which object it wants
+        types = ["object"]
+    wrapped = types != ["object"]
     if wrapped:
         json_schema = _wrapping(json_schema, name)
-    elif json_mode and model is None:
-        json_schema = _ANY_OBJECT  # the user's prompt says which object it wants
     return ResponseFormat(
         json_schema,
         name=name,

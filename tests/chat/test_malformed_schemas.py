@@ -125,6 +125,7 @@ def ways_in(schema):
     wrapped = {"type": "json_schema", "json_schema": {"name": "save", "schema": schema}}
     yield lambda: MODEL.with_structured_output(schema)
     yield lambda: MODEL.with_structured_output(schema, method="function_calling")
+    yield lambda: MODEL.with_structured_output(schema, method="json_mode")
     yield lambda: MODEL.with_structured_output(function)
     yield lambda: MODEL.bind_tools([{"type": "function", "function": function}])
     yield lambda: MODEL.bind_tools([function])
