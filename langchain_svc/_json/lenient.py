@@ -48,15 +48,15 @@ def _and_behind(text: str, attempt: Attempt) -> Attempt:
     if value is None or not value.complete or not isinstance(value.value, (dict, list)):
         return attempt
     at = peek(text, value.end)
-    if text[at : at + 1] in ("}", "]"):
-        value = replace(value, balanced=False)
+    balanced = value.balanced and text[at : at + 1] not in ("}", "]")
     at = peek(text, _CLOSERS.match(text, at).end())  # type: ignore[union-attr]
     has_no_end = goes_on(text, at) or _GLUED.match(text, value.end) is not None
     if text.startswith(("{", "["), at):  # []{"a": 1}], and [1, ][2]]
         has_no_end = _ENDS_EARLY.search(text, value.end - 40, value.end) is not None
-    if has_no_end:
-        value = replace(value, spare=GOES_ON)
-    return replace(attempt, value=value)
+    if balanced == value.balanced and not has_no_end:
+        return attempt
+    spare = GOES_ON if has_no_end else value.spare
+    return replace(attempt, value=replace(value, balanced=balanced, spare=spare))
 
 
 _GLUED = re.compile(r"[A-Za-z0-9]")  # what no prose has right behind a bracket
