@@ -326,9 +326,10 @@ class _Fitter:
             if field_problems and self._coerce:
                 # An unknown field of a closed object is dropped, and so is "no value" for a field
                 # that may be absent.
-                is_unknown = field_problems == no_such_field
-                may_be_absent = says_nothing(item) and name not in part.required
-                if not self._exact if is_unknown else may_be_absent:
+                is_dropped = says_nothing(item) and name not in part.required
+                if field_problems == no_such_field:
+                    is_dropped = not self._exact
+                if is_dropped:
                     penalty += SPELLED
                     continue
             fitted[name] = field

@@ -121,7 +121,7 @@ def _to_openai(tool: ToolLike) -> dict[str, Any]:
             f"The parameters of the function {function['name']!r} are not an object, as arguments "
             'are: write {"type": "object", "properties": {...}} around them'
         )
-    if "function" in tool:
+    if "function" in tool and tool.get("type") == "function":
         return tool
     return {"type": "function", "function": function}
 
