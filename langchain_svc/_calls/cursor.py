@@ -13,7 +13,13 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from types import MappingProxyType
 
-from .._json import JsonValue, attempt_json, once, refuse_constant
+from .._json import (
+    JsonValue,
+    attempt_json,
+    lacks_backslash,
+    once,
+    refuse_constant,
+)
 from .calls import CUT_OFF, MISSING, Raw
 from .judge import Judge
 
@@ -217,6 +223,8 @@ def json_at(text: str, begin: int, *, final: bool, lines: bool) -> Json:
                 return _broken_json(text, begin, final=final, lines=lines)
             size *= 4
         else:
+            if lacks_backslash(part, 0, end):
+                return _broken_json(text, begin, final=final, lines=lines)
             return Json(value, begin + end, end, whole=True)
 
 

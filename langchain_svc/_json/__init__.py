@@ -8,5 +8,5 @@ from .malformed import check_schema
 from .parser import JsonValue
 from .partial import PartialObject
 from .scalars import shortened
-from .schema import CompiledSchema
-from .signs import has_surrogates, whole_characters
+from .schema import TYPE_NAMES, CompiledSchema
+from .signs import has_surrogates, lacks_backslash, whole_characters

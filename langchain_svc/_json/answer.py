@@ -8,11 +8,13 @@ nothing else.
 Where a schema has one field and no bracket holds an answer, the whole text may be that field's
 value: `true`, `3` or `"spam"`.
 
-Four rules keep the search from a wrong value:
+Five rules keep the search from a wrong value:
 
 - What lies inside sound JSON is not an answer of its own.
 - What lies inside repaired JSON is one only where prose precedes it: then the bracket before it
   was a stray one.
+- A reading of which something is left over (a word without a place, a key that stands twice, a
+  bracket too many) may not be the right one: if it is the best, there is none.
 - A value that the text ends inside of is none. Of a text that is known to be cut off, only a value
   counts whose last bracket came.
 - All readings together may look at no more than a fixed multiple of the text.
@@ -25,16 +27,16 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Collection
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from .._text import CLOSES, OPENS, end_of_reasoning, without_reasoning
 from .fit import IS_SCHEMA, SchemaMismatch, fit_schema
 from .form import Form, left_standing, without_copies
 from .lenient import attempt_json, refuse_constant
-from .parser import JsonValue
+from .parser import GOES_ON, JsonValue
 from .schema import CompiledSchema, Schema
 from .shapes import begins_schema
-from .signs import QUOTES, VALUE_START, is_key, peek
+from .signs import QUOTED_KEY, QUOTES, VALUE_START, WHOLE_STRING, is_key, peek
 
 _READINGS = 3  # the text is looked at this often at most
 _ALWAYS = 10_000
@@ -57,7 +59,9 @@ _LINE_START = re.compile(r"(?:\A|[\n:>`-])[ \t]*$")
 _FENCE = re.compile(r"(?:``|~~~)[\w+-]*\s*\Z")  # with or without a label
 _JSON_GOES_ON = re.compile(r"[:,\[{(=]\s*\Z")
 _LOOK_BACK = 60
-_IN_OBJECT = frozenset([*QUOTES, "}", "\\", "{"])
+_FIRST_ITEM = re.compile(rf"[{{\[\d-]|{WHOLE_STRING.pattern}|(?:true|false|null)\b")
+_STRAY_WORD = re.compile(rf"\w{{1,40}}\s{{0,40}}{QUOTED_KEY.pattern}")
+_IN_OBJECT = frozenset([*QUOTES, "\\", *"{}[]"])
 _IN_ARRAY = frozenset([*QUOTES, "]", "\\"])
 
 
@@ -91,6 +95,17 @@ class _Fit:
     # Its penalty, the fields it fills (negative), whether it is unfenced: the least is the best.
     rank: tuple[int, int, bool]
     value: object
+    spare: str = ""  # what is left over, so that it may not be what was meant
+
+
+@dataclass(frozen=True)
+class _Around:
+    """The repaired reading that goes furthest, of which a later one may be a part."""
+
+    end: int = 0
+    nested: bool = False  # it fits
+    barred: bool = False  # what stands in it as a value of JSON is no answer
+    goes_on: bool = False  # so does what stands behind it
 
 
 class _Search:
@@ -132,6 +147,8 @@ class _Search:
             )
         if self.best is None:
             raise SchemaMismatch(self._problems, is_copy=self._is_copy)
+        if self.best.spare:
+            raise SchemaMismatch([f"answer: {self.best.spare}"])
         return self.best.value
 
     # -- readings ---------------------------------------------------------------------------------
@@ -139,41 +156,51 @@ class _Search:
     def scan(self, *, reasoning: bool = False) -> None:
         """Read from every bracket; `reasoning`: also from those in the model's reasoning."""
         at = 0
-        repaired_until = 0  # where the repaired reading ends that goes furthest
-        nested = False  # that reading fits
-        barred = False  # what stands in it is a part of it, and no answer
+        self._around = _Around()
         while self._remaining > 0:
             mark = _MARK.search(self._text, at)
             if mark is None:
                 break
-            begin = mark.start()
             at = mark.end()
-            if not mark["bracket"]:
-                if not reasoning:
-                    at = self._after_mark(mark)
-                continue
-            is_inside = begin < repaired_until
-            if not self._may_begin(begin, barred=barred and is_inside):
-                continue
-            attempt = attempt_json(self._text, begin)
-            self._remaining -= max(attempt.cost, _LEAST)
-            value = attempt.value
-            if value is None:
-                at = max(at, attempt.too_deep_until)
-                continue
-            if self._is_cut_inside(value):
-                break
-            is_copy = self._holds_placeholder(value.value, value.end - begin)
-            fits = not is_copy and self._offer(
-                value, begin, nested=nested and is_inside
+            if mark["bracket"]:
+                at = max(at, self._read(mark.start()))
+            elif not reasoning:
+                at = self._after_mark(mark)
+
+    def _read(self, begin: int) -> int:
+        """Read from a bracket; returns before which place no other reading may begin."""
+        around = self._around
+        is_inside = begin < around.end
+        is_part = around.goes_on or not self._may_begin(
+            begin, barred=around.barred and is_inside
+        )
+        if is_part:
+            return begin
+        attempt = attempt_json(self._text, begin)
+        self._remaining -= max(attempt.cost, _LEAST)
+        value = attempt.value
+        if value is None:
+            end = begin + attempt.cost
+            if end > around.end:
+                self._around = replace(around, end=end, barred=True)
+            return attempt.too_deep_until
+        if self._is_cut_inside(value):
+            return len(self._text)
+        is_copy = self._holds_placeholder(value.value, value.end - begin)
+        fits = not is_copy and self._offer(
+            value, begin, nested=around.nested and is_inside
+        )
+        goes_on = value.spare == GOES_ON
+        if is_copy or not value.repairs or self._is_json(value, begin):
+            # What lies inside a copy, or inside JSON, is not an answer of its own.
+            self._around = replace(around, goes_on=goes_on)
+            return value.end
+        if value.end > around.end:
+            barred = fits or isinstance(value.value, dict)
+            self._around = _Around(
+                value.end, nested=fits, barred=barred, goes_on=goes_on
             )
-            if is_copy or not value.repairs:
-                # What lies inside a copy, or inside sound JSON, is not an answer of its own.
-                at = value.end
-            elif value.end > repaired_until:
-                repaired_until = value.end
-                nested = fits
-                barred = fits or isinstance(value.value, dict)
+        return begin
 
     def read_scalar(self, text: str) -> None:
         """Read a text that is a JSON scalar as the value of the schema's only field."""
@@ -196,6 +223,7 @@ class _Search:
 
     def _after_mark(self, mark: re.Match[str]) -> int:
         """Where the answer goes on behind a mark of reasoning."""
+        self._around = _Around()
         if mark["opens"]:
             return end_of_reasoning(self._text, mark)
         self._forget()  # its opening mark is missing: all that precedes it is reasoning
@@ -209,12 +237,23 @@ class _Search:
         after = peek(text, at + 1)
         char = text[after : after + 1]
         if text[at] in "{｛":
+            if char in _IN_OBJECT or char.isdigit():
+                return True
             return (
-                char in _IN_OBJECT or char.isdigit() or is_key(text, after, words=True)
+                is_key(text, after, words=True)
+                or _STRAY_WORD.match(text, after) is not None
             )
         if char.isalpha() and (at == self._first or self._is_fenced(at)):
             return True  # items without quotes; elsewhere these are brackets of prose
         return char in _IN_ARRAY or VALUE_START.match(text, after) is not None
+
+    def _is_json(self, value: JsonValue, begin: int) -> bool:
+        """Whether a bracket with this value begins nothing but JSON, be it broken behind."""
+        after = peek(self._text, begin + 1)
+        first = _FIRST_ITEM
+        if isinstance(value.value, dict):
+            first = QUOTED_KEY
+        return first.match(self._text, after) is not None
 
     def _is_fenced(self, at: int) -> bool:
         return self._comes_after(_FENCE, at)
@@ -230,9 +269,13 @@ class _Search:
             self._record([_ENDS_EARLY], size)
             return False
         try:
-            fitted, penalty = fit_schema(value.value, self._schema, tidy=True)
+            fitted, penalty = fit_schema(
+                value.value, self._schema, tidy=True, exact=not value.balanced
+            )
         except SchemaMismatch as mismatch:
             problems = mismatch.problems
+            if value.spare:
+                problems = [f"answer: {value.spare}", *problems]
             if not value.complete:
                 problems = [_ENDS_EARLY, *problems]
             if not self._is_heading(begin):
@@ -243,11 +286,11 @@ class _Search:
             penalty += _NESTED
         rank = (penalty, -self._count_fields(fitted), not self._is_fenced(begin))
         if self.best is None or rank < self.best.rank:
-            self.best = _Fit(rank, fitted)
+            self.best = _Fit(rank, fitted, value.spare)
             self._is_ambiguous = False
         elif rank == self.best.rank and isinstance(fitted, dict):
             self._is_ambiguous = self._is_ambiguous or fitted != self.best.value
-        return True
+        return not value.spare
 
     def _reading_penalty(self, value: JsonValue, begin: int) -> int:
         """The penalty of a reading by itself, whatever the schema."""

@@ -81,12 +81,15 @@ def fit_schema(
     *,
     coerce: bool = True,
     tidy: bool = False,
+    exact: bool = False,
 ) -> tuple[Any, int]:
     """The value as the schema asks for it, and a penalty: 0 if it was valid as it was.
 
     What is not understood of the schema allows anything. `coerce`: look for what a value means that
     is not valid. `tidy`: do so, too, where a valid one has fields that the schema does not know,
-    but would know if they were spelled or wrapped otherwise.
+    but would know if they were spelled or wrapped otherwise. `exact`: a field that the schema does
+    not know is a problem, since a repair may have ended a value too early and taken the rest of it
+    for fields.
 
     Raises:
         SchemaMismatch: The value does not fit. Its `problems` say why.
@@ -94,10 +97,10 @@ def fit_schema(
     schema = CompiledSchema.of(schema)
     if any(echoes_schema(value, root.fields) for root in schema.roots):
         raise SchemaMismatch([IS_SCHEMA], is_copy=True)
-    fitted = _Fitter(schema, coerce=coerce, tidy=tidy).fit_root(value)
+    fitted = _Fitter(schema, coerce=coerce, tidy=tidy, exact=exact).fit_root(value)
     if fitted.problems:
         raise SchemaMismatch(fitted.problems)
-    if tidy and _knows_no_field(schema, fitted.value):
+    if tidy and _knows_no_field(schema, fitted.value or value):
         names = ", ".join([*schema.fields][:8])
         problem = f"answer: has none of the fields {names}, {got(fitted.value)}"
         raise SchemaMismatch([problem])
@@ -114,11 +117,17 @@ class _Fitter:
     """The walk through a value and its schema."""
 
     def __init__(
-        self, schema: CompiledSchema, *, coerce: bool, tidy: bool = False
+        self,
+        schema: CompiledSchema,
+        *,
+        coerce: bool,
+        tidy: bool = False,
+        exact: bool = False,
     ) -> None:
         self._schema = schema
         self._coerce = coerce
         self._tidy = tidy
+        self._exact = exact
         # With the values themselves: as long as they live, no other has their ids.
         self._results: dict[tuple[int, int], tuple[object, Fitted]] = {}
         self._active: set[tuple[int, int]] = set()
@@ -305,7 +314,7 @@ class _Fitter:
             no_such_field = [f"{field_path}: no such field"]
             field_problems: list[str] = []
             field = item
-            for schema in part.field_schemas(name):
+            for schema in part.field_schemas(name, exact=self._exact):
                 if schema is False:
                     field_problems = no_such_field
                     field = item
@@ -317,9 +326,10 @@ class _Fitter:
             if field_problems and self._coerce:
                 # An unknown field of a closed object is dropped, and so is "no value" for a field
                 # that may be absent.
-                is_unknown = field_problems == no_such_field
-                may_be_absent = says_nothing(item) and name not in part.required
-                if is_unknown or may_be_absent:
+                is_dropped = says_nothing(item) and name not in part.required
+                if field_problems == no_such_field:
+                    is_dropped = not self._exact
+                if is_dropped:
                     penalty += SPELLED
                     continue
             fitted[name] = field

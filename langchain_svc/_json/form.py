@@ -21,7 +21,15 @@ from typing import NamedTuple
 
 from .fit import below
 from .scalars import shortened
-from .schema import COMBINED, Schema, has_type, list_of, names_in, target_of
+from .schema import (
+    COMBINED,
+    Schema,
+    has_type,
+    implied_type,
+    list_of,
+    names_in,
+    target_of,
+)
 
 # A schema that refers to the same parts again and again has a form without end.
 _MOST_PARTS = 1_000
@@ -274,8 +282,7 @@ class _Writer:
             yield self._placeholder(["any value"], about)
             return
         if not types:  # it need not be said
-            implied = {"properties": "object", "items": "array"}
-            types = [implied[word] for word in implied if word in keywords][:1]
+            types = [name for name in [implied_type(schema)] if name]
         said = {"type"}.union(*(_OF_TYPE[name] for name in types))
         if not types or not said >= {*keywords}:
             raise _Unsayable

@@ -36,6 +36,7 @@ class Frame:
     value: Container
     key: str = ""  # of the last field
     commas: int = 1  # since the last item; a container opens as if after a comma
+    doubled: bool = False  # {{"a": 1}}, as templates want it
     has_prose: bool = False  # it has text that is neither key nor value
     has_bare_words: bool = False  # it has keys or items without quotes
 

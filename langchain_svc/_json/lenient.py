@@ -4,11 +4,20 @@ from __future__ import annotations
 
 import json
 import math
+import re
+from dataclasses import replace
 from typing import NoReturn
 
 from .frames import twice
-from .parser import MAX_DEPTH, Attempt, JsonValue, LenientParser
-from .signs import QUOTED_KEY, SPACE, peek, skip, whole_characters
+from .parser import GOES_ON, MAX_DEPTH, Attempt, JsonValue, LenientParser
+from .signs import (
+    SPACE,
+    goes_on,
+    lacks_backslash,
+    peek,
+    skip,
+    whole_characters,
+)
 
 
 def read_json(text: str, start: int = 0) -> JsonValue | None:
@@ -23,14 +32,36 @@ def attempt_json(text: str, start: int = 0) -> Attempt:
     """Like `read_json`, for those who look in many places and must not look too often."""
     strict = _read_strict(text, start)
     if strict:
-        return Attempt(strict, strict.end - start)
+        return _and_behind(text, Attempt(strict, strict.end - start))
     at = skip(text, start)
     if text[at : at + 1] in ("", "("):
         return Attempt(None, 0)
     repairs = 0
     if text[start:at].strip():  # a comment before it
         repairs = 1
-    return LenientParser(text, at, repairs).parse()
+    return _and_behind(text, LenientParser(text, at, repairs).parse())
+
+
+def _and_behind(text: str, attempt: Attempt) -> Attempt:
+    """The same, having looked behind the value: the brackets that end it may be the wrong ones."""
+    value = attempt.value
+    if value is None or not value.complete or not isinstance(value.value, (dict, list)):
+        return attempt
+    at = peek(text, value.end)
+    balanced = value.balanced and text[at : at + 1] not in ("}", "]")
+    at = peek(text, _CLOSERS.match(text, at).end())  # type: ignore[union-attr]
+    has_no_end = goes_on(text, at) or _GLUED.match(text, value.end) is not None
+    if text.startswith(("{", "["), at):  # []{"a": 1}], and [1, ][2]]
+        has_no_end = _ENDS_EARLY.search(text, value.end - 40, value.end) is not None
+    if balanced == value.balanced and not has_no_end:
+        return attempt
+    spare = GOES_ON if has_no_end else value.spare
+    return replace(attempt, value=replace(value, balanced=balanced, spare=spare))
+
+
+_GLUED = re.compile(r"[A-Za-z0-9]")  # what no prose has right behind a bracket
+_ENDS_EARLY = re.compile(r"[,:\[]\s*[}\])]\Z")
+_CLOSERS = re.compile(r"[\s}\])]*")
 
 
 def refuse_constant(name: str) -> NoReturn:
@@ -69,12 +100,8 @@ def _read_strict(text: str, start: int) -> JsonValue | None:
         value, end = _DECODER.raw_decode(text, at)
     except (ValueError, RecursionError):
         return None
-    after = peek(text, end)
-    comma_follows = text.startswith(",", after)
-    if comma_follows and isinstance(value, dict):
-        key = QUOTED_KEY.match(text, peek(text, after + 1))
-        if key:  # its last brace was one too many
-            return None
+    if lacks_backslash(text, at, end):
+        return None
     brackets = text.count("[", at, end) + text.count("{", at, end)
     if brackets > MAX_DEPTH and _is_too_deep(value):
         return None

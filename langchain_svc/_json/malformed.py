@@ -82,6 +82,10 @@ def _is_type(value: object) -> bool:
 
 _NUMBER = "a number"
 _PATTERN = "a regular expression that Python's `regex` reads"
+_SCHEMA_OR_FUNCTION = (
+    'a schema, such as {"type": "object", "properties": {"age": {"type": "integer"}}}, '
+    "or a function, which has 'name' and 'parameters'"
+)
 _COUNTS = [
     f"{bound}{what}"
     for bound in ("min", "max")
@@ -139,7 +143,7 @@ def check_schema(schema: Schema, owner: str) -> None:
     Raises:
         SvcRequestError: It is malformed; the error names the place, and what to write there.
     """
-    _check_fields(schema, owner)
+    _check_top(schema, owner)
     waiting: list[tuple[str, object]] = [("", schema)]
     visited: set[int] = set()
     while waiting:
@@ -158,8 +162,8 @@ def check_schema(schema: Schema, owner: str) -> None:
         _check_reference(part, place, owner, schema)
 
 
-def _check_fields(schema: object, owner: str) -> None:
-    """Fields that stand where keywords stand are no schema."""
+def _check_top(schema: object, owner: str) -> None:
+    """A dict without any keyword is no schema; fields may stand where keywords stand."""
     if not isinstance(schema, Mapping) or not _CONSTRAINING.isdisjoint(schema):
         return
     for name, value in schema.items():
@@ -169,6 +173,7 @@ def _check_fields(schema: object, owner: str) -> None:
                 f"{name} of {owner} constrains nothing: it describes a field; write it into "
                 'the properties of {"type": "object", "properties": {...}}'
             )
+    raise _refusal(owner, "", {**schema}, _SCHEMA_OR_FUNCTION)
 
 
 def _refusal(owner: str, place: str, value: object, expected: str) -> SvcRequestError:

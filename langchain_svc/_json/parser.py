@@ -1,7 +1,7 @@
 """Parses broken JSON in one pass forward; every decision looks at a bounded stretch of text.
 
 - A key without a value is not a field; a container that the text leaves open is closed as it is.
-- A closing bracket closes what it can, unless what follows could not stand there: a slip.
+- A closing bracket closes what it can. One that is missing, or one too many, may stand anywhere.
 - A comma too many or too few changes nothing. What is neither key nor value is passed over.
 - Where a string ends, `strings.py` says.
 """
@@ -36,8 +36,8 @@ from .signs import (
     QUOTES,
     STRUCTURE,
     VALUE_START,
-    WHOLE_STRING,
     comma_at,
+    holds_control_word,
     is_key,
     peek,
     quote_follows,
@@ -66,13 +66,20 @@ _TAIL = re.compile(
 )
 _CONTROL = re.compile(r"[\x00-\x1f]")
 _ESCAPED_QUOTE = re.compile(r'(?<!\\)\\"')
-# A quote that may end its string.
-_MAY_END = re.compile(r'"\s{0,40}[,:}\]]|[,:{\[]\s{0,40}"')
+_QUOTATION = re.compile(r'(?<!\w)"(?=\S)[^"\n]{1,200}(?<=\S)"(?!\w)')
+# A quote that may end its string, and one that may begin another.
+_MAY_END = re.compile(r'"\s{0,40}[,:}\]]|"\s{1,40}\Z')
+_MAY_BEGIN = re.compile(r'(?:[,:{\[]|\A\s)\s{0,40}"')
+_EMPTY = re.compile(r"[{\[]\s{0,40}[}\]]")
 _OPENER_OF = {"}": "{", "]": "[", ")": "("}
 
 STRAY_WORDS = "it holds words where JSON has values"
 UNESCAPED = "a quote in one of its strings is not escaped"
 ELIDED = "it leaves something out with dots"
+NO_VALUE = "a key in it has no value"
+BRACKETS = "a bracket in it is missing, or one too many"
+GOES_ON = "it goes on behind its last bracket"
+UNWRITTEN = "a backslash in one of its strings is not escaped"
 
 
 @dataclass(frozen=True)
@@ -85,8 +92,10 @@ class JsonValue:
     # The text ended inside a string, number or word, which may be wrong.
     cut_in_value: bool
     repairs: int  # how much had to be repaired; 0 is strict JSON
-    # Why some of the text is in no value: words without a place, a key written twice.
+    # What is left over of the text, so that another reading may be the right one: words without a
+    # place, a key written twice, a bracket too many.
     spare: str = ""
+    balanced: bool = True  # each bracket is closed by its own, and none is left
 
 
 @dataclass(frozen=True)
@@ -109,6 +118,7 @@ class LenientParser:
         self._is_prose = False  # the root has text, and none of it is a key or a value
         self._is_cut = False  # the text ended inside a value
         self._spare = ""
+        self._is_balanced = True
         self._repairs = repairs
         self._unterminated = 0  # strings without an end
 
@@ -131,7 +141,13 @@ class LenientParser:
 
     def _value_read(self, value: object, *, complete: bool) -> JsonValue:
         return JsonValue(
-            value, self._at, complete, self._is_cut, self._repairs, self._spare
+            value,
+            self._at,
+            complete,
+            self._is_cut,
+            self._repairs,
+            self._spare,
+            balanced=complete and self._is_balanced,
         )
 
     def _parse_scalar(self) -> JsonValue | None:
@@ -169,7 +185,7 @@ class LenientParser:
                 frame.commas += 1
             elif dots := ELLIPSIS.match(self._text, self._at):
                 self._pass_over(dots.end())
-                self._spare = self._spare or ELIDED
+                self._doubt(ELIDED)
             elif frame.is_object:
                 self._parse_field(frame)
             else:
@@ -228,8 +244,11 @@ class LenientParser:
         self._push(Frame(closer, container))
 
     def _put(self, value: object) -> None:
-        problem = self._frames[-1].put(value)
-        self._spare = self._spare or problem
+        self._doubt(self._frames[-1].put(value))
+
+    def _doubt(self, reason: str) -> None:
+        """Note that another reading may be the right one; the first reason counts."""
+        self._spare = self._spare or reason
 
     def _push(self, frame: Frame) -> None:
         if len(self._frames) >= MAX_DEPTH:
@@ -243,17 +262,27 @@ class LenientParser:
             commas -= 1  # the one that a container opens with, which nobody wrote
         self._repairs += max(0, commas)
         if frame.has_prose:
-            self._spare = self._spare or STRAY_WORDS
+            self._doubt(STRAY_WORDS)
             self._is_prose = not frame.value and not self._frames
 
     def _close(self, closer: str) -> None:
         self._at += 1
         depth = self._depth_of(closer)
-        if depth is None or not self._may_close(depth):
-            self._repairs += 1  # a slip: the bracket is passed over
+        if depth is None:
+            self._pass_over(self._at)
+            self._doubt(BRACKETS)
             return
         # The containers inside it were not closed by brackets of their own.
-        self._repairs += len(self._frames) - 1 - depth
+        left_open = self._frames[depth + 1 :]
+        if not all(frame.value for frame in left_open):
+            self._doubt(BRACKETS)
+        self._is_balanced = self._is_balanced and not left_open
+        self._repairs += len(left_open)
+        if self._frames[depth].doubled:
+            if self._text.startswith("}", self._at):
+                self._at += 1
+            else:
+                self._is_balanced = False
         while len(self._frames) > depth:
             self._pop()
 
@@ -264,55 +293,27 @@ class LenientParser:
                 return depth
         return None
 
-    def _may_close(self, depth: int) -> bool:
-        """Whether what follows a closing bracket can stand behind the container at this depth."""
-        text = self._text
-        comma = peek(text, self._at)
-        if not comma_at(text, comma):
-            return True
-        after = peek(text, comma + 1)
-        in_object = depth > 0 and self._frames[depth - 1].is_object
-        if self._frames[depth].is_object:
-            # {"a": 1}, "b": 2}: only in an object may a key follow, so this brace is a slip.
-            return in_object or not QUOTED_KEY.match(text, after)
-        if in_object:
-            # {"a": [1], "x"]}: a key must follow the list. An item does, so the list goes on.
-            return not self._is_item(after)
-        if depth == 0 and len(self._frames) > 1:
-            # [{"a": 1], {"a": 2}]: the bracket would close the root over an open object, and
-            # another item follows, so the root goes on.
-            return not self._is_item(after)
-        # A list in a list: an item may follow. The root, with nothing open inside: anything may.
-        return True
-
-    def _is_item(self, at: int) -> bool:
-        text = self._text
-        if text.startswith(("{", "["), at):
-            return True
-        string = WHOLE_STRING.match(text, at)
-        if string:
-            at = peek(text, string.end())
-        return text.startswith((",", "]"), at)
-
     # -- items and fields -------------------------------------------------------------------------
 
     def _parse_item(self, frame: Frame) -> None:
-        in_object = len(self._frames) > 1 and self._frames[-2].is_object
         if self._text[self._at] in COLONS:
             self._pass_over(self._at + 1)
-        elif frame.value and in_object and QUOTED_KEY.match(self._text, self._at):
-            self._pop()  # {"a": [1, "b": 2}: the list's closing bracket was forgotten
-            self._repairs += 1
+            self._doubt(STRAY_WORDS)
         else:
+            if QUOTED_KEY.match(self._text, self._at):  # [{"a": 1}, "b": 2}]
+                self._doubt(BRACKETS)
+            lacks_comma = not frame.commas
+            is_empty = _EMPTY.match(self._text, self._at)
             self._settle_commas(frame)
             self._parse_value(frame, Slot.ITEM)
+            if lacks_comma and (is_empty or frame.has_bare_words):
+                self._doubt(STRAY_WORDS)
 
     def _parse_field(self, frame: Frame) -> None:
         if self._text[self._at] in OPENERS:
             self._parse_opener_for_key(frame)
             return
         quoted = self._is_at_string()
-        unterminated = self._unterminated
         if quoted:
             key = self._parse_string(Slot.KEY)
         else:
@@ -321,14 +322,13 @@ class LenientParser:
             return
         self._settle_commas(frame)
         if not self._pass_colon(quoted=quoted):
-            # A key without a value is no field. It is prose, unless the text ended here, or the
-            # key has no end: then the rest of the field may have been lost.
+            # A key without a value is no field; a word may be prose.
             self._repairs += 1
-            at_end = self._is_at_end()
-            self._is_cut = self._is_cut or at_end
-            is_broken_off = at_end or self._unterminated > unterminated
-            if not quoted or not is_broken_off:
-                frame.has_prose = True
+            frame.has_prose = frame.has_prose or not quoted
+            if self._is_at_end():
+                self._is_cut = True
+            else:
+                self._doubt(STRAY_WORDS)
             return
         frame.key = key
         if not quoted:
@@ -336,6 +336,7 @@ class LenientParser:
         if not self._parse_value(frame, Slot.FIELD):
             self._repairs += 1
             self._is_cut = self._is_cut or self._is_at_end()
+            self._doubt(NO_VALUE)
 
     def _pass_colon(self, *, quoted: bool) -> bool:
         """Pass the colon, or what stands for it; returns whether a value may follow."""
@@ -364,23 +365,11 @@ class LenientParser:
         return key[0].strip()
 
     def _parse_opener_for_key(self, frame: Frame) -> None:
-        """Parse an object or a list where a key should be."""
-        self._repairs += 1
-        last: object = None
-        if isinstance(frame.value, dict):
-            last = frame.value.get(frame.key)
-        if frame.value and len(self._frames) > 1 and not self._frames[-2].is_object:
-            self._pop()  # [{"a": 1, {"a": 2}]: the closing brace was forgotten
-        elif isinstance(last, dict):
-            # {"a": {...}, {...}}: the brackets of the list were forgotten
-            items: list[object] = [last]
-            frame.put(items)
-            self._push(Frame("]", items))
-        elif isinstance(last, list):
-            # {"a": [{...}], {...}}: the list was closed too early
-            self._push(Frame("]", last))
-        else:
-            self._at += 1  # {{"a": 1}}: braces are doubled, as templates want them
+        """Pass over a bracket where a key should be: braces are doubled for templates."""
+        frame.doubled = not frame.value and not frame.doubled
+        if not frame.doubled:
+            self._doubt(BRACKETS)
+        self._pass_over(self._at + 1)
 
     def _settle_commas(self, frame: Frame) -> None:
         """Count a comma too many or too few before an item."""
@@ -424,9 +413,9 @@ class LenientParser:
         value, repairs = literal(word)
         self._at = max(end, begin + 1)
         self._repairs += repairs
-        if isinstance(value, str) and '"' in token:
+        if isinstance(value, str) and '"' in token[:-1]:
             # It may as well be a string with stray words before it.
-            self._spare = self._spare or STRAY_WORDS
+            self._doubt(STRAY_WORDS)
         self._is_cut = self._is_cut or end >= len(self._text)
         return value
 
@@ -526,9 +515,8 @@ class LenientParser:
             return self._parse_unterminated(scan)
         end, resume = ends
         raw = text[at + 1 : end]
-        # Another reading would end the string at an earlier quote, or had to guess its end.
-        if scan.inner_quotes and (resume == end or _MAY_END.search(raw)):
-            self._spare = self._spare or UNESCAPED
+        if scan.inner_quotes and (resume == end or _may_be_two(raw)):
+            self._doubt(UNESCAPED)
         if _CONTROL.search(raw):
             self._repairs += 1
         if resume != end + 1:
@@ -538,6 +526,8 @@ class LenientParser:
     def _end_string(self, raw: str, resume: int) -> str:
         """The text of a string, behind which parsing goes on at `resume`."""
         value, repairs = unescape(raw)
+        if holds_control_word(value):
+            self._doubt(UNWRITTEN)
         self._at = resume
         self._repairs += repairs
         return value
@@ -630,3 +620,10 @@ class LenientParser:
             return self._cut_string(raw)
         raw, _ = unescape(text[begin : closing.start()])
         return self._end_string(raw, closing.end())
+
+
+def _may_be_two(raw: str) -> bool:
+    """Whether quotes inside a string may be the end of one and the beginning of another."""
+    if _MAY_END.search(raw):
+        return True
+    return _MAY_BEGIN.search(_QUOTATION.sub("", raw)) is not None

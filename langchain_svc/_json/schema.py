@@ -79,6 +79,22 @@ class CompiledSchema:
             names |= dict.fromkeys(root.fields)
         return names
 
+    @cached_property
+    def types(self) -> list[str]:
+        """The types of a whole value, named or implied; none where they differ by alternative."""
+        waiting: list[object] = [self.schema]
+        visited: set[int] = set()
+        while waiting:
+            schema = waiting.pop(0)
+            if not isinstance(schema, Mapping) or id(schema) in visited:
+                continue
+            visited.add(id(schema))
+            part = self.part(schema)
+            if part.types or part.implied_type:
+                return part.types or [part.implied_type]
+            waiting += part.all_of
+        return []
+
     def _resolve(self, reference: object) -> object:
         """The schema that a reference into this one points to; True, "anything", if none."""
         if not isinstance(reference, str) or not reference.startswith("#"):
@@ -144,11 +160,7 @@ class SchemaPart:
         if isinstance(self.items, list):  # the old way of writing tuples
             self.first_items = self.items
             self.items = True
-        self.implied_type = ""
-        if "properties" in schema:
-            self.implied_type = "object"
-        elif "items" in schema:
-            self.implied_type = "array"
+        self.implied_type = implied_type(schema)
 
     @cached_property
     def by_type(self) -> list[Schema]:
@@ -159,13 +171,18 @@ class SchemaPart:
         """The schemas of a field by the pattern of its name."""
         return [schema for matches, schema in self._patterns if matches(name)]
 
-    def field_schemas(self, name: str) -> list[object]:
-        """The schemas of a field; False if the object is closed and has no such field."""
+    def field_schemas(self, name: str, *, exact: bool = False) -> list[object]:
+        """The schemas of a field; False if the object is closed and has no such field.
+
+        `exact`: an object that names its fields, and says nothing of others, is closed, too.
+        """
         schemas: list[object] = []
         if name in self.fields:
             schemas.append(self.fields[name])
         if self._patterns:
             schemas += self.pattern_schemas(name)
+        if not schemas and exact and self.fields:
+            return [self.schema.get("additionalProperties", False)]
         return schemas or [self._additional]
 
     def broken_bounds(self, value: object) -> Iterator[str]:
@@ -258,6 +275,15 @@ def has_type(value: object, name: str, *, strictly: bool = False) -> bool:
     if isinstance(value, int):
         return True
     return value.is_integer() and not strictly
+
+
+def implied_type(schema: Schema) -> str:
+    """The container of which the keywords speak where no type is named; "" if of none."""
+    if not schema.keys().isdisjoint({"properties", "additionalProperties"}):
+        return "object"
+    if not schema.keys().isdisjoint({"items", "prefixItems"}):
+        return "array"
+    return ""
 
 
 def type_names(schema: object) -> list[str]:

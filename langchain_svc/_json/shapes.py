@@ -42,7 +42,7 @@ def _parse_container(value: object) -> dict[str, object] | list[object] | None:
     if fence:
         start = fence.end()
     parsed = read_json(value, start)
-    if parsed is None or value[parsed.end :].strip(" \t\r\n`;"):
+    if parsed is None or parsed.spare or value[parsed.end :].strip(" \t\r\n`;"):
         return None
     if isinstance(parsed.value, (dict, list)):
         return parsed.value

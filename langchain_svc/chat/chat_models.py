@@ -492,13 +492,13 @@ class ChatSvc(ServiceModel, BaseChatModel):
 
         Args:
             schema: A Pydantic class (v2 or v1), a dataclass, a list, tuple, union or Literal of
-                these, a TypedDict, a JSON schema with a title or an OpenAI function. With
-                "json_mode" it may be None: any JSON object will do.
+                these, a TypedDict, a JSON schema of an object, a list or anything else, or an
+                OpenAI function. With "json_mode" it may be None: any JSON object will do.
             include_raw: Give `{"raw": message, "parsed": object, "parsing_error": error}` and
                 raise nothing for an answer that does not fit.
             method: "json_schema" puts the schema into the prompt; "function_calling" does too, and
                 gives the message the answer as a tool call of the schema's name; "json_mode"
-                leaves the wording to your prompt.
+                leaves the wording to your prompt, unless the schema is a class or a list.
             strict: Accepted for the sake of code written for other models; answers are always
                 checked.
             **kwargs: Settings for every call.

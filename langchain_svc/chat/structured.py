@@ -7,6 +7,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import AsyncIterator, Iterable, Iterator, Mapping
 from functools import cached_property
 from operator import itemgetter
@@ -39,10 +40,13 @@ from .._wire import is_cut
 from ..errors import SvcOutputError, SvcRequestError
 from .parts import FINAL, ContentPart, split_parts
 from .readers import LONG, AnswerReader, new_id
-from .tools import NO_SCHEMA, refuse_malformed, refuse_unwritable
+from .tools import NO_SCHEMA, read_function, refuse_unwritable
 
 _ANY_OBJECT: dict[str, Any] = {"type": "object"}
+_JSON_OBJECT = {"type": "json_object"}
 _WRAPPED = "answer"
+_SHARED = ("$defs", "definitions")
+_INTO_WHOLE = re.compile(rf"#(?!/(?:{'|'.join(map(re.escape, _SHARED))})/)")
 _MOST_FIELDS = 20  # that a skeleton shows
 _MOST_PROBLEMS = 20  # that a repair prompt names
 
@@ -203,10 +207,8 @@ def _schema_of(kind: Any) -> dict[str, Any]:
         SvcRequestError: It has none, or constrains nothing somewhere.
     """
     if isinstance(kind, Mapping):
-        refuse_malformed(kind)
+        return _written_schema(kind)
     try:
-        if isinstance(kind, Mapping):
-            return convert_to_json_schema({**kind})
         if _is_subclass(kind, BaseModel) or _is_subclass(kind, BaseModelV1):
             return convert_to_json_schema(kind)
         if isinstance(kind, type) and is_typeddict(kind):
@@ -216,8 +218,21 @@ def _schema_of(kind: Any) -> dict[str, Any]:
         refuse_unwritable(kind)
         raise SvcRequestError(
             f"{safe_repr(kind)} is not a schema: pass a Pydantic class, a TypedDict, a "
-            "dataclass, a list or union of these, a JSON schema with a title, or an OpenAI function"
+            "dataclass, a list or union of these, a JSON schema, or an OpenAI function"
         ) from error
+
+
+def _written_schema(written: Mapping[str, Any]) -> dict[str, Any]:
+    """The JSON schema that somebody wrote, or the parameters of a function, under its name."""
+    function = read_function(written)
+    if "parameters" not in function:
+        raise SvcRequestError(
+            f"The function {function['name']!r} has no parameters, which are what an answer has: "
+            "write 'parameters', a schema of type object, or pass a JSON schema"
+        )
+    schema = {**function.pop("parameters")}
+    name = function.pop("name") or "answer"
+    return {"title": name, **function, **schema}
 
 
 def format_for(
@@ -229,18 +244,18 @@ def format_for(
     model = schema
     if isinstance(schema, Mapping) or is_typeddict(schema):
         model = None
-    if schema is None:
+    if schema is None or (json_mode and schema == _JSON_OBJECT):
         json_schema = _ANY_OBJECT
-    elif json_mode and isinstance(schema, Mapping):
-        json_schema = {**schema, **_ANY_OBJECT}
     else:
         json_schema = _schema_of(schema)
     name = str(json_schema.get("title") or "answer")
-    wrapped = json_schema.get("type") != "object" and "properties" not in json_schema
+    types = _json.CompiledSchema(json_schema).types
+    if json_mode and model is None and types != ["array"]:
+        json_schema = _ANY_OBJECT  # the user's prompt says which object it wants
+        types = ["object"]
+    wrapped = types != ["object"]
     if wrapped:
         json_schema = _wrapping(json_schema, name)
-    if json_mode and model is None:
-        json_schema = _ANY_OBJECT  # the user's prompt says which object it wants
     return ResponseFormat(
         json_schema,
         name=name,
@@ -254,14 +269,27 @@ def format_for(
 
 def _wrapping(schema: dict[str, Any], name: str) -> dict[str, Any]:
     """The schema of an object with a value of this schema as its only field."""
-    shared = {key: schema.pop(key) for key in ("$defs", "definitions") if key in schema}
-    fields = {_WRAPPED: schema}
-    return shared | {
+    shared = {key: schema[key] for key in _SHARED if key in schema}
+    alone = {key: schema[key] for key in schema if key not in _SHARED}
+    return {key: _moved(shared[key]) for key in shared} | {
         "title": name,
         "type": "object",
-        "properties": fields,
+        "properties": {_WRAPPED: _moved(alone)},
         "required": [_WRAPPED],
     }
+
+
+def _moved(part: Any) -> Any:
+    """A part of a schema that is wrapped, with its references to what is now the only field."""
+    if isinstance(part, list):
+        return [*map(_moved, part)]
+    if not isinstance(part, Mapping):
+        return part
+    part = {key: _moved(part[key]) for key in part}
+    reference = part.get("$ref")
+    if isinstance(reference, str) and _INTO_WHOLE.match(reference):
+        part["$ref"] = f"#/properties/{_WRAPPED}{reference[1:]}"
+    return part
 
 
 def structured_output(

@@ -19,7 +19,7 @@ from pydantic import BaseModel, PydanticUserError, TypeAdapter
 from .._base.safe_errors import safe_repr
 from .._calls import Format, PastCall, choice_text, offer_text, required_arguments
 from .._calls.reading import Tool
-from .._json import check_schema
+from .._json import TYPE_NAMES, CompiledSchema, check_schema
 from .._service import did_you_mean
 from ..errors import SvcRequestError
 from .parts import ToolLike
@@ -108,36 +108,34 @@ def _descriptions(schema: object) -> Iterator[str]:
 def _to_openai(tool: ToolLike) -> dict[str, Any]:
     if not isinstance(tool, dict):
         return _converted(tool)
-    tool = _without_its_type(tool)
-    refuse_malformed(tool)  # before LangChain drops what it does not know
-    if tool.get("type") == "function" and "function" in tool:
+    _refuse_foreign(tool)
+    function = read_function(tool)
+    if not isinstance(function["name"], str):
+        raise SvcRequestError(
+            f"{safe_repr(tool)} is not a tool, since it has no name: write 'name', or the 'title' "
+            "of a schema"
+        )
+    types = CompiledSchema(function.get("parameters")).types
+    if types and "object" not in types:
+        raise SvcRequestError(
+            f"The parameters of the function {function['name']!r} are not an object, as arguments "
+            'are: write {"type": "object", "properties": {...}} around them'
+        )
+    if "function" in tool and tool.get("type") == "function":
         return tool
-    converted = _converted(tool)
-    if "toolSpec" in tool:  # Bedrock's form
-        refuse_malformed(converted)
-    return converted
+    return {"type": "function", "function": function}
 
 
-def _without_its_type(tool: dict[str, Any]) -> dict[str, Any]:
-    """The tool in a form that LangChain reads.
-
-    Raises:
-        SvcRequestError: It runs on the server of another provider.
-    """
+def _refuse_foreign(tool: dict[str, Any]) -> None:
+    """Raise if a tool runs on the server of another provider."""
     kind = tool.get("type")
-    if not isinstance(kind, str) or (kind == "function" and "function" in tool):
-        return tool
-    if "name" in tool and tool.keys() & {"parameters", "input_schema"}:
-        # The flat forms of OpenAI's newer interface and of Anthropic's.
-        dropped = {"type", "strict"}
-        return {key: tool[key] for key in tool if key not in dropped}
-    if kind == "object":
-        return tool
-    raise SvcRequestError(
-        f"bind_tools cannot offer {safe_repr(kind)}: it is a tool that runs on the server of "
-        "another provider, and this service has none. Pass a function or a BaseTool that does the "
-        "same"
-    )
+    has_parameters = "name" in tool and tool.keys() & {"parameters", "input_schema"}
+    if isinstance(kind, str) and kind not in _TYPES_OF_TOOLS and not has_parameters:
+        raise SvcRequestError(
+            f"bind_tools cannot offer {safe_repr(kind)}: it is a tool that runs on the server of "
+            "another provider, and this service has none. Pass a function or a BaseTool that does "
+            "the same"
+        )
 
 
 def _converted(tool: ToolLike) -> dict[str, Any]:
@@ -167,6 +165,10 @@ def _warn_of_missing_docstring(name: str) -> None:
     )
 
 
+_TYPES_OF_TOOLS = frozenset({"function", *TYPE_NAMES})
+_HEAD = ("name", "title", "description")
+# The keys of a function that takes nothing.
+_FUNCTION = frozenset({"name", "description", "strict", "parameters", "input_schema"})
 # What parameters are called in MCP's listings, in LangChain's tools and by people.
 _PARAMETERS_ELSEWHERE = frozenset(
     {
@@ -181,25 +183,47 @@ _PARAMETERS_ELSEWHERE = frozenset(
 )
 
 
-def refuse_malformed(written: Mapping[str, Any]) -> None:
-    """Raise if a schema or a function that somebody wrote by hand constrains nothing somewhere."""
+def read_function(written: Mapping[str, Any]) -> dict[str, Any]:
+    """The name, the description and the parameters of what somebody wrote as a dict.
+
+    A schema is the parameters of the function that its title names, if it has one. A function may
+    have no parameters.
+
+    Raises:
+        SvcRequestError: It is neither, or constrains nothing somewhere.
+    """
+    if "toolSpec" in written:  # Bedrock's form
+        written = _converted(written)
     function = written.get("function", written)
     if not isinstance(function, Mapping):
-        return
-    if "name" not in function:
-        check_schema(function, f"the schema {function.get('title', 'answer')!r}")
-        return
-    owner = f"the function {function['name']!r}"
+        raise SvcRequestError(f"{safe_repr(function)} is not a function: pass a dict")
+    name = function.get("name")
     schema = function.get("parameters") or function.get("input_schema")
     if schema:
-        check_schema(schema, owner)
+        check_schema(schema, f"the function {name!r}")
+    elif not (isinstance(name, str) and function.keys() <= _FUNCTION):
+        _refuse_other_name(function)
+        check_schema(function, f"the schema {function.get('title', 'answer')!r}")
+        schema = {key: function[key] for key in function if key not in _HEAD}
+        name = function.get("title", name)
+    read = {"name": name}
+    if isinstance(function.get("description"), str):
+        read["description"] = cleandoc(function["description"])
+    if schema:
+        read["parameters"] = schema
+    return read
+
+
+def _refuse_other_name(function: Mapping[str, Any]) -> None:
+    """Raise if the parameters of a function stand under another name."""
+    if not isinstance(function.get("name"), str):
         return
     near = get_close_matches("parameters", [*function], n=1, cutoff=0.8)
     for slip in [*near, *function.keys() & _PARAMETERS_ELSEWHERE]:
         if slip != "parameters" and function[slip]:
             raise SvcRequestError(
-                f"{slip!r} of {owner} constrains nothing: write 'parameters', a schema of type "
-                "object"
+                f"{slip!r} of the function {function['name']!r} constrains nothing: write "
+                "'parameters', a schema of type object"
             )
 
 

@@ -125,6 +125,7 @@ def ways_in(schema):
     wrapped = {"type": "json_schema", "json_schema": {"name": "save", "schema": schema}}
     yield lambda: MODEL.with_structured_output(schema)
     yield lambda: MODEL.with_structured_output(schema, method="function_calling")
+    yield lambda: MODEL.with_structured_output(schema, method="json_mode")
     yield lambda: MODEL.with_structured_output(function)
     yield lambda: MODEL.bind_tools([{"type": "function", "function": function}])
     yield lambda: MODEL.bind_tools([function])
@@ -351,3 +352,52 @@ def test_a_function_whose_parameters_have_another_name_is_refused(slip):
             MODEL.bind_tools([tool])
     with pytest.raises(SvcRequestError, match=slip):
         MODEL.with_structured_output(function)
+
+
+# -- what is no schema -----------------------------------------------------------------------------
+
+NO_SCHEMA: list[dict[str, Any]] = [
+    {"name": "string", "age": "int"},
+    {"name": {"type": "string"}, "age": {"type": "integer"}},
+    {"city": "str"},
+    {"people": ["string"]},
+    {"city": {"description": "where"}},
+    {"title": "Person", "name": "string"},
+]
+
+
+@pytest.mark.parametrize("written", NO_SCHEMA)
+def test_a_dict_that_is_no_schema_is_refused(written):
+    for give in ways_in(written):
+        with pytest.raises(SvcRequestError, match=r"constrains nothing: it .*properties"):
+            give()
+    with pytest.raises(SvcRequestError):
+        MODEL.bind_tools([written])
+
+
+def test_an_empty_dict_is_no_schema():
+    with pytest.raises(SvcRequestError, match=r"it is \{\}, and must be a schema, such as"):
+        MODEL.with_structured_output({})
+
+
+@pytest.mark.parametrize("function", [{"name": "now"}, {"name": "now", "description": "The time."}])
+def test_a_function_without_parameters_is_a_tool_and_no_answer(function):
+    MODEL.bind_tools([function])
+    MODEL.bind_tools([{"type": "function", "function": function}])
+    with pytest.raises(SvcRequestError, match="'now' has no parameters"):
+        MODEL.with_structured_output(function)
+
+
+LIST = {"type": "array", "items": {"type": "string"}}
+
+
+@pytest.mark.parametrize("parameters", [LIST, {"type": "string"}, {"items": {"type": "string"}}])
+def test_arguments_of_a_tool_are_an_object(parameters):
+    for tool in ({"name": "save", "parameters": parameters}, {"title": "save", **parameters}):
+        with pytest.raises(SvcRequestError, match="'save' are not an object"):
+            MODEL.bind_tools([tool])
+
+
+def test_a_schema_without_a_name_is_no_tool():
+    with pytest.raises(SvcRequestError, match="has no name: write 'name', or the 'title'"):
+        MODEL.bind_tools([{"type": "object", "properties": {"a": {"type": "string"}}}])

@@ -84,6 +84,10 @@ class Numbers(RootModel[list[int]]):
     """Some numbers."""
 
 
+class Counts(RootModel[dict[str, int]]):
+    """How many there are of each."""
+
+
 class Colour(enum.Enum):
     RED = "red"
     BLUE = "blue"
@@ -112,6 +116,10 @@ TREE = {
     "size": 1.5,
     "children": [{"label": "y", "children": [{"label": "z"}]}],
 }
+CITY = {"type": "object", "properties": {"city": {"type": "string"}}, "required": ["city"]}
+CITIES = {"type": "array", "items": CITY}
+MAP = {"type": "object", "additionalProperties": {"type": "integer"}}
+NESTED = {"title": "Nested", "type": "array", "items": {"$ref": "#"}}
 ROME, LISTED = '{"city": "Rome"}', '{"answer": [{"city": "Rome"}]}'
 ANN = {"name": "Ann", "age": 34}
 SCHEMAS: dict[str, tuple[Any, str, Any]] = {
@@ -128,6 +136,18 @@ SCHEMAS: dict[str, tuple[Any, str, Any]] = {
     "tuple": (tuple[int, str], '{"answer": [1, "a"]}', (1, "a")),
     "union": (Meeting | int, '{"answer": 3}', 3),
     "literal": (Literal["yes", "no"], '{"answer": "no"}', "no"),
+    "root map": (Counts, '{"a": 1}', Counts({"a": 1})),
+    "schema of a list": ({"title": "Cities", **CITIES}, LISTED, [{"city": "Rome"}]),
+    "without a title": (CITIES, LISTED, [{"city": "Rome"}]),
+    "bare list": ({"title": "Cities", **CITIES}, '[{"city": "Rome"}, {"city": "Oslo"}]',
+                  [{"city": "Rome"}, {"city": "Oslo"}]),
+    "schema of a map": ({"title": "Counts", **MAP}, '{"a": 1, "b": 2}', {"a": 1, "b": 2}),
+    "map of a map": ({"additionalProperties": MAP}, '{"a": {"b": 2}}', {"a": {"b": 2}}),
+    "schema by reference": ({"$ref": "#/$defs/City", "$defs": {"City": CITY}}, ROME, {"city": "Rome"}),
+    "list in itself": (NESTED, '{"answer": [[], [[]]]}', [[], [[]]]),
+    "function": ({"name": "City", "parameters": CITY}, ROME, {"city": "Rome"}),
+    "function of a list": ({"name": "Cities", "parameters": CITIES}, LISTED, [{"city": "Rome"}]),
+    "scalar": ({"title": "Word", "type": "string"}, '{"answer": "yes"}', "yes"),
 }  # fmt: skip
 
 
@@ -135,12 +155,19 @@ SCHEMAS: dict[str, tuple[Any, str, Any]] = {
 @pytest.mark.parametrize("kind", SCHEMAS)
 async def test_whatever_type_is_asked_for_comes_back(kind, method):
     schema, text, value = SCHEMAS[kind]
-    name = schema["title"] if kind == "JSON schema" else getattr(schema, "__name__", "answer")
-    name = "answer" if text.startswith('{"answer"') else name
+    if isinstance(schema, dict):
+        name = schema.get("title", schema.get("name", "answer"))
+    else:
+        name = getattr(schema, "__name__", "answer")
+        name = "answer" if text.startswith('{"answer"') else name
+    if (method, kind) == ("json_mode", "scalar"):
+        value = json.loads(text)  # the user's prompt asks for an object
     text = in_method(method, text).replace('"Person"', f'"{name}"')
-    chain = Scripted(*[text] * 4).model().with_structured_output(schema, method=method, strict=True)
+    service = Scripted(*[text] * 4)
+    chain = service.model().with_structured_output(schema, method=method, strict=True)
     assert chain.invoke("?") == await chain.ainvoke("?") == value
     assert list(chain.stream("?"))[-1] == [made async for made in chain.astream("?")][-1] == value
+    assert len(service.asked) == 4
 
 
 @pytest.mark.parametrize(
@@ -204,6 +231,42 @@ def test_an_answer_that_does_not_fit_is_asked_for_again_with_the_reason(
     assert result["parsed"] == made
     assert result["raw"].usage_metadata["total_tokens"] == 30
     assert told in service.asked[1][-1]["content"]
+
+
+class Dosed(BaseModel):
+    """A drug and its dose."""
+
+    drug: str
+    dose_mg: float | None = None
+    note: str | None = None
+
+
+class Drugs(BaseModel):
+    """What somebody takes."""
+
+    drugs: list[Dosed]
+
+
+DRUGS = '{"drugs": [{"drug": "metformin", "dose_mg": 500}, {"drug": "warfarin", "note": "x"}]}'
+LEFT_OVER = {
+    "a brace is missing": (DRUGS.replace('{"drug": "w', '"drug": "w'), "a bracket in it is missing"),
+    "a key twice": (DRUGS.replace('}, {"drug"', ', "drug"'), "'drug' stands twice"),
+    "a bracket too many": (DRUGS.replace('"metformin",', '"metformin"},'), "a bracket in it is missing"),
+    "a word": (DRUGS.replace('500}', '500} daily'), "words"),
+    "a formula": (DRUGS.replace('"x"', r'"\frac{a}{b}"'), "a backslash"),
+}  # fmt: skip
+
+
+@METHODS
+@pytest.mark.parametrize("kind", LEFT_OVER)
+def test_an_object_of_which_something_is_left_over_is_asked_for_again(kind, method):
+    damaged, told = LEFT_OVER[kind]
+    service = Scripted(
+        *(in_method(method, text).replace("Person", "Drugs") for text in (damaged, DRUGS))
+    )
+    chain = service.model().with_structured_output(Drugs, method=method)
+    assert chain.invoke("?") == Drugs.model_validate_json(DRUGS)
+    assert re.search(told, service.asked[1][-1]["content"])
 
 
 SLUG, NO_SLUG = "a-slug-2", "Not A Slug, certainly not one!"

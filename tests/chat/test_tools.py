@@ -431,7 +431,7 @@ REFUSED = [
     ("weather", {}, "tools must be a list, not 'weather'"),
     ([5], {}, "5 is not a tool"),
     ([None], {}, "is not a tool"),
-    ([{"nothing": 1}], {}, "is not a tool"),
+    ([{"nothing": 1}], {}, "it is {'nothing': 1}, and must be .*a function, which has"),
     ([{"type": "web_search_preview"}], {}, "cannot offer 'web_search_preview'"),
     ([weather], {"tool_choice": "wether"}, "tool_choice .*did you mean 'weather'"),
     ([weather], {"tool_choice": 5}, "tool_choice .*known are"),

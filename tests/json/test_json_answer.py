@@ -35,7 +35,6 @@ FOUND = [
     ('Replace {name} in [this](http://x/{id}): {"n": 1}', N, {"n": 1}),
     ('Lines begin with "I, [".\n\n{"s": "I, [%t]"}', obj(s=STR), {"s": "I, [%t]"}),
     ('An open { brace, then {"n": 1}', N, {"n": 1}),
-    ('Write {"n": followed by a number.\n{"n": 1}', N, {"n": 1}),
     # several
     ('{"n": "x"} or {"n": "2"} or {"n": 3}', N, {"n": 3}),
     ('{} or {"n": 1}', obj([], n=INT), {"n": 1}),
@@ -73,6 +72,8 @@ def test_what_is_found(text, schema, value):
 
 
 NOT_FOUND = [
+    # where the first of two is broken
+    ('Write {"n": followed by a number.\n{"n": 1}', N),
     # what ends inside a value, which may be half of it
     ('{"n": 1', N),
     ('{"s": "x", "l": ["a", "b', obj(s=STR, l=array(STR))),
@@ -154,11 +155,12 @@ def test_problems_are_those_of_the_largest_reading(text, problems):
 
 PROSE = st.text(st.sampled_from("abc ABC.,!?-\n"), max_size=40)
 PEOPLE = obj(["name"], name=STR, age=INT, tags=array(STR))
+NAMES = st.text(st.characters(exclude_characters="\b\f"), max_size=20)  # as text is
 PERSON = st.fixed_dictionaries(
-    {"name": st.text(max_size=20)},
+    {"name": NAMES},
     optional={
         "age": st.integers(-(10**6), 10**6),
-        "tags": st.lists(st.text(max_size=8), max_size=4),
+        "tags": st.lists(NAMES, max_size=4),
     },
 )
 

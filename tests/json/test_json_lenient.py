@@ -11,15 +11,10 @@ from langchain_svc._json.lenient import read_json
 BRACKETS = [
     # closing brackets that are missing, too many, or of the wrong kind
     ('{"city": "Bonn", "at": {"lat": 50.7', {"city": "Bonn", "at": {"lat": 50.7}}),
-    ('{"in": {"n": 1}}, "out": 2}', {"in": {"n": 1}, "out": 2}),
+    ('{"tags": ["a", "b"}', {"tags": ["a", "b"]}),
+    ('[{"n": 1], {"n": 2}]', [{"n": 1}]),
     ('[{"n": 1}}, {"n": 2}]', [{"n": 1}, {"n": 2}]),
-    ('[{"n": 1, {"n": 2}]', [{"n": 1}, {"n": 2}]),
-    ('{"tags": ["a", "b"}, "n": 1}', {"tags": ["a", "b"], "n": 1}),
-    ('{"tags": ["a", "b", "n": 1}', {"tags": ["a", "b"], "n": 1}),
-    ('{"tags": ["a"], "b", "c"], "n": 1}', {"tags": ["a", "b", "c"], "n": 1}),
-    ('{"rows": [[1]], [[2]], "n": 1}', {"rows": [[1], [[2]]], "n": 1}),
     ('{"o": {"s": "x"]}, "n": 1}', {"o": {"s": "x"}, "n": 1}),
-    ('{"both": {"n": 1}, {"n": 2}}', {"both": [{"n": 1}, {"n": 2}]}),
     ('{{"n": {{"m": 1}}, "o": 2}}', {"n": {"m": 1}, "o": 2}),
     ("{", {}),
     ("[{]", [{}]),
@@ -218,6 +213,60 @@ def test_a_number_too_large_for_any_is_no_number(text, number):
     assert found.repairs
 
 
-@pytest.mark.parametrize("text", ["{'s': {1, 2}}", "{'s': {'x', 'y'}}", "[{see above}]"])
-def test_what_is_neither_key_nor_value_is_said_to_be_lost(text):
+LEFT_OVER = [
+    "{'s': {1, 2}}",
+    "{'s': {'x', 'y'}}",
+    "[{see above}]",
+    '{"n": , "m": 2}',
+    '{"s" oops : "x", "n": 1}',
+    '["x" oops, "y"]',
+    '{"s": "x", ...}',
+    # a key that stands twice
+    '{"n": 1, "n": 2}',
+    '[{"drug": "a", "mg": 5}, "drug": "b"}]',
+    # brackets that may be missing, or too many, in several places
+    '{"in": {"n": 1}}, "out": 2}',
+    '{"n": 1, }"m": 2}',
+    '[{"n": 1}, "m": 2}]',
+    '[{"n": 1}], {"n": 2}]',
+    '[]{"n": 1}]',
+    '{"a": [n}ull], "b": 1}',
+    '{"a"}: {"b": 1}}',
+    '{"a":} {"b": 1}}',
+    '[{"n": 1, {"n": 2}]',
+    '{"tags": ["a", "b"}, "n": 1}',
+    '{"tags": ["a"], "b", "c"], "n": 1}',
+    '{"rows": [[1]], [[2]], "n": 1}',
+    '{"o": {"s": "x"]}, "n": 1}',
+    '{"both": {"n": 1}, {"n": 2}}',
+    # quotes without a backslash, one of which may end the string
+    '{"s": "one", two "three", "n": 1}',
+    # a formula that lacks a backslash
+    r'{"s": "$\frac{a}{b}$"}',
+    r'{"s": "\beta", "t": ["x"]}',
+    r"""{'s': '\\ \frac'}""",
+]
+
+
+@pytest.mark.parametrize("text", LEFT_OVER)
+def test_what_is_left_over_is_said(text):
     assert read_json(text).spare
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        '{"s": "he said "no" and left"}',
+        '{"s": "a, "b" c"}',
+        "{'n': 1, }",
+        '{"n": 1}}',
+        '{"n": 1}, as I said',
+        '{"n": 1}\n{"n": 2}',
+        "[1]\n[2]",
+        r'{"s": "\\frac \\beta"}',
+        r'{"s": "a\fb"}'.replace("b", "1"),
+        '{"s": abc", "n": 1}',
+    ],
+)
+def test_where_nothing_is_left_over(text):
+    assert not read_json(text).spare

@@ -157,6 +157,7 @@ def test_a_tag_that_a_sentence_mentions_runs_nothing(text, step):
     "text",
     [
         '<tool_call>{"name": "submit", garbage}</tool_call>',
+        r'<tool_call>{"name": "bash", "arguments": {"command": "echo \frac{a}{b}"}}</tool_call>',
         '<tool_call>{"name": "bash", invalid json}</tool_call>',
         '<tool_call>{"name": "bash", "arguments": {"command": "echo "}" >> a; ls"}}</tool_call>',
         '<invoke name="bash"><parameter name="command">ls</parameter>\nthat lists the files\n</invoke>',
