@@ -62,6 +62,7 @@ class ToolList(list[dict[str, Any]]):
         if isinstance(tools, (str, Mapping)) or not isinstance(tools, Iterable):
             raise SvcRequestError(f"tools must be a list, not {safe_repr(tools)}")
         super().__init__(map(_to_openai, tools))
+        _refuse_twins(self.names)
 
     @cached_property
     def names(self) -> tuple[str, ...]:
@@ -92,6 +93,18 @@ class ToolList(list[dict[str, Any]]):
         at = 0 if name is None else self.names.index(name)
         function = self[at]["function"]
         return format_.form(function["name"], required_arguments(function))
+
+
+def _refuse_twins(names: Sequence[str]) -> None:
+    """Raise if two tools have one name: nobody could tell which of them a call means."""
+    seen = set[str]()
+    for name in names:
+        if name in seen:
+            raise SvcRequestError(
+                f"two tools are called {safe_repr(name)}: a model could not say which one it "
+                "means, so give one of them another name"
+            )
+        seen.add(name)
 
 
 def _descriptions(schema: object) -> Iterator[str]:
