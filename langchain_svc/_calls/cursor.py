@@ -16,6 +16,7 @@ from types import MappingProxyType
 from .._json import JsonValue, attempt_json, once, refuse_constant
 from .calls import CUT_OFF, MISSING, Raw
 from .judge import Judge
+from .tokens import STRAY_TEXT, accounts_for
 
 # -- brackets -------------------------------------------------------------------------------------
 
@@ -246,7 +247,7 @@ def _broken_json(text: str, begin: int, *, final: bool, lines: bool) -> Json:
         value = attempt.value
         # A sign may stand in a string; so nothing may be missing before it but brackets.
         if value and (value.complete or not (last.closed or value.cut_in_value)):
-            return _repaired(value, begin, cost, value.spare)
+            return _repaired(text, begin, value, cost, value.spare)
     must_end = last is not None and last.must
     if not must_end and not final:
         raise More("}])>`:", begin)
@@ -268,13 +269,14 @@ def _cut_json(text: str, begin: int, end: int, cost: int, *, lines: bool) -> Jso
     if value.cut_in_value and not value.complete:
         return Json(value.value, end, cost, CUT_OFF)
     fault = CUT_OFF if next_call else value.spare
-    return _repaired(value, begin, cost, fault)
+    return _repaired(text, begin, value, cost, fault)
 
 
-def _repaired(value: JsonValue, begin: int, cost: int, fault: str) -> Json:
-    return Json(
-        value.value, begin + value.end, cost, fault, value.complete, repaired=True
-    )
+def _repaired(text: str, begin: int, value: JsonValue, cost: int, fault: str) -> Json:
+    end = begin + value.end
+    if not fault and not accounts_for(text[begin:end], value.value):
+        fault = STRAY_TEXT
+    return Json(value.value, end, cost, fault, value.complete, repaired=True)
 
 
 def _ends(text: str, begin: int) -> Iterator[_End]:

@@ -19,7 +19,6 @@ _NEXT = re.compile(
     rf"{MARK_FOLLOWS.pattern}|<[|｜][^<>{{}}\s\"=]{{1,60}}>|\[/?[A-Z_]{{2,30}}\]|✿|</?tool_res|</?think"
 )
 _CLOSER = re.compile(rf"</{PREFIX}(?:{CALL})s?>")
-STRAY_TEXT = "it holds text that is neither a key nor a value"
 _NO_CLOSER = "its closing tag is missing, and text follows"
 _FARTHEST_CLOSER = 4_000  # characters behind what is left over
 _BLANKS = re.compile(rf"(?:\s|{BEFORE})*")
@@ -76,7 +75,7 @@ def _pass_closer(cursor: Cursor) -> None:
         and len(cursor.text) - cursor.at < _FARTHEST_CLOSER
     ):
         raise More(">")
-    if match and not MARK_FOLLOWS.search(cursor.text, cursor.at, match.start()):
+    if match:
         cursor.at = match.end()
 
 
