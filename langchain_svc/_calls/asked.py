@@ -102,7 +102,7 @@ def close(cursor: Cursor, raws: list[Raw], word: str, *, demanded: bool) -> None
         if is_closed:
             return
     cursor.at = begin
-    if demanded or raws[-1].repaired:
+    if demanded or not raws[-1].whole:
         account(cursor, raws)
 
 
@@ -117,8 +117,6 @@ def json_calls(cursor: Cursor, *, tagged: bool) -> list[Raw] | None:
         if raws is None and json.fault:
             cursor.at = begin  # other calls may stand in what was left open
         return raws
-    if json.repaired:
-        raws = [replace(raw, repaired=True) for raw in raws]
     fault = raws[-1].fault or json.fault
     raws[-1] = replace(raws[-1], fault=fault, whole=json.whole)
     return raws

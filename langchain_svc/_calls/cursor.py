@@ -169,7 +169,6 @@ class Json:
     cost: int  # how many characters were looked at
     fault: str = ""  # why it may not be used
     whole: bool = False  # its last bracket came
-    repaired: bool = False  # it is no JSON as it stands
 
 
 # Where broken JSON may end: no call goes on after these, save in a string.
@@ -276,7 +275,7 @@ def _repaired(text: str, begin: int, value: JsonValue, cost: int, fault: str) ->
     end = begin + value.end
     if not fault and not accounts_for(text[begin:end], value.value):
         fault = STRAY_TEXT
-    return Json(value.value, end, cost, fault, value.complete, repaired=True)
+    return Json(value.value, end, cost, fault, value.complete)
 
 
 def _ends(text: str, begin: int) -> Iterator[_End]:

@@ -95,19 +95,8 @@ class Judge:
         return isinstance(call, Call) and not call.problems and call.name in self.tools
 
     def doubt(self, raw: Raw) -> str:
-        """Why this reading of a call may not be the right one; "" where nothing is left over.
-
-        A repair may end a value too early and take the rest of it for keys, so a repaired call has
-        the tool's own keys only.
-        """
-        if raw.fault:
-            return ""
-        if raw.leftover:
-            return raw.leftover
-        tool = self.find(raw.name)
-        if raw.repaired and tool and isinstance(raw.arguments, dict):
-            return _strange_key(raw.arguments, tool)
-        return ""
+        """Why this reading of a call may not be the right one; "" where nothing is left over."""
+        return "" if raw.fault else raw.leftover
 
     def judge(
         self,
@@ -257,8 +246,10 @@ def _typed(text: object, schema: object, root: Mapping[str, Any]) -> object:
     if not source or source[0] == "<":
         return _tree(text, schema, root)
     value, exact = _json_in(source)
-    wants_brackets = schema.get("type") in ("array", "object")
-    if not exact and wants_brackets and source[0] in "{[":
+    kind = schema.get("type")
+    wants_brackets = kind in ("array", "object")
+    is_text = kind == "string" or (value is None and not wants_brackets)
+    if source[0] in "{[" and not (exact or is_text):
         raise SchemaMismatch([f"{source[:40]!r} is not quite JSON"])
     # What is no JSON, or is a string of JSON, is meant as the text that it is.
     if not exact or isinstance(value, str):

@@ -12,50 +12,42 @@ from collections.abc import Iterator
 from .._json import read_json
 
 STRAY_TEXT = "it holds text that is neither a key nor a value"
-_TOKEN = re.compile(
-    r"(?P<string>(?P<q>\"\"\"|\'\'\'|[\"'])(?:(?!(?P=q))[^\\]|\\.)*(?P=q))"
-    r"|(?P<word>[^\s\"'{}\[\](),;:=]+)"
-    r"|(?P<space>\s+)",
+_PART = re.compile(
+    r"//[^\r\n]*|#(?=\s)[^\r\n]*|/\*.*?\*/|(?:\\[nrt])+"  # as `_json` passes over them
+    r"|(?P<token>(?P<quote>\"\"\"|'''|[\"'])(?:(?!(?P=quote))[^\\]|\\.)*(?P=quote)"
+    r"|[^\s\"'{}\[\](),;:=]+)"
+    r"|.",
     re.DOTALL,
 )
-# As `_json` passes over them.
-_COMMENT = re.compile(r"//[^\r\n]*|#(?=\s)[^\r\n]*|/\*.*?\*/|(?:\\[nrt])+", re.DOTALL)
 _NONE = object()
 
 
 def accounts_for(text: str, value: object) -> bool:
     """Whether the words and strings of a text are just the keys and values of what was read."""
     leaves = _leaves(value)
-    is_separate = True  # whether a sign stands between the last token and this one
-    at = 0
-    while at < len(text):
-        match = _COMMENT.match(text, at) or _TOKEN.match(text, at)
-        if match is None:
-            is_separate = True
-            at += 1
+    for part in _PART.finditer(text):
+        token = part["token"]
+        if token is None:
             continue
-        at = match.end()
-        if match.lastgroup not in ("string", "word"):
-            continue
-        leaf = next(leaves, _NONE)
-        is_name = match[0] == leaf  # a word without quotes
-        if not (is_name or _reads_as(match[0], leaf)) or (is_name and not is_separate):
+        leaf, is_key = next(leaves, (_NONE, False))
+        # Where a value without quotes ends, nobody knows.
+        is_read = is_key if token == leaf else _reads_as(token, leaf)
+        if not is_read:
             return False
-        is_separate = not is_name
-    return next(leaves, _NONE) is _NONE
+    return next(leaves, None) is None
 
 
-def _leaves(value: object) -> Iterator[object]:
-    """The keys and scalars of a value, in order."""
+def _leaves(value: object) -> Iterator[tuple[object, bool]]:
+    """The keys and scalars of a value, in order, and whether each is a key."""
     if isinstance(value, dict):
         for key, item in value.items():
-            yield key
+            yield key, True
             yield from _leaves(item)
     elif isinstance(value, list):
         for item in value:
             yield from _leaves(item)
     else:
-        yield value
+        yield value, False
 
 
 def _reads_as(token: str, leaf: object) -> bool:

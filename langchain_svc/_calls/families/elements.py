@@ -165,7 +165,7 @@ def _elements(
         key, ends, spare = _argument_begins(cursor, name, element, named=bool(closing))
         if not key:
             fault = CUT_OFF if cursor.sees("<arg_key") else ""
-            return replace(raw, fault=fault, repaired=True), False
+            return replace(raw, fault=fault), False
         text, match = cursor.until(*ends)
         if match is None:
             arguments[key] = text
@@ -185,11 +185,7 @@ def _elements(
             earlier.append(text)
         else:
             arguments[key] = [earlier, text]
-        raw = replace(
-            raw,
-            repaired=raw.repaired or is_open,
-            leftover=raw.leftover or leftover,
-        )
+        raw = replace(raw, leftover=raw.leftover or leftover)
 
 
 def _unsure_end(key: str, text: str, *, is_open: bool, is_named: bool) -> str:
@@ -264,5 +260,4 @@ def with_json(cursor: Cursor, name: str, *, loose: bool = False) -> Raw:
         json.fault,
         loose=loose,
         whole=json.whole,
-        repaired=json.repaired,
     )

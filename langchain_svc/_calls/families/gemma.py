@@ -38,7 +38,6 @@ def gemma(cursor: Cursor) -> list[Raw] | None:
             parsed.value,
             fault,
             whole=parsed.complete,
-            repaired=True,
             leftover="" if is_all else STRAY_TEXT,
         )
     ]
