@@ -109,7 +109,7 @@ def close(cursor: Cursor, raws: list[Raw], word: str, *, demanded: bool) -> None
 def json_calls(cursor: Cursor, *, tagged: bool) -> list[Raw] | None:
     """The calls that the JSON here is."""
     begin = cursor.at
-    json = cursor.json(lines=not tagged)
+    json = cursor.json()
     if json is None:
         return None
     raws = calls_in(json.value, cursor.judge, tagged=tagged)

@@ -178,7 +178,6 @@ _SIGN = re.compile(
 )
 # A sign that the next call begins, whatever was left open before.
 _NEXT = re.compile(r"<tool_call>\s*[{\[]|\n[ \t]*```json\s*[{\[]")
-_NEXT_LINE = re.compile(r"\n[ \t]*(?=\{\s*[\"']?(?:name|tool|function|action)\b)")
 _MAX_SIGNS = 4
 _LONGEST_SIGN = 60
 _WINDOW = 256
@@ -192,12 +191,12 @@ _DECODER = json.JSONDecoder(
 )
 
 
-def json_at(text: str, begin: int, *, final: bool, lines: bool) -> Json:
+def json_at(text: str, begin: int, *, final: bool) -> Json:
     """The value that begins at `begin`.
 
     Broken JSON may end at a sign that a call is over, or at the bracket that seems to close it.
     These places are tried from left to right, and the first one is right before which nothing but
-    closing brackets is missing. With `lines`, a line that begins another call ends the value, too.
+    closing brackets is missing.
 
     Raises:
         More: The value may go on.
@@ -210,11 +209,11 @@ def json_at(text: str, begin: int, *, final: bool, lines: bool) -> Json:
             value, end = _DECODER.raw_decode(part)
         except (ValueError, RecursionError) as error:
             if not _is_open(error, part):
-                return _broken_json(text, begin, final=final, lines=lines)
+                return _broken_json(text, begin, final=final)
             if is_all and not final:
                 raise More("}]", begin) from None
             if is_all:
-                return _broken_json(text, begin, final=final, lines=lines)
+                return _broken_json(text, begin, final=final)
             size *= 4
         else:
             return Json(value, begin + end, end, whole=True)
@@ -237,7 +236,7 @@ class _End:
     must: bool  # it ends nowhere behind this place
 
 
-def _broken_json(text: str, begin: int, *, final: bool, lines: bool) -> Json:
+def _broken_json(text: str, begin: int, *, final: bool) -> Json:
     cost = 0
     last: _End | None = None
     for last in _ends(text, begin):
@@ -246,33 +245,29 @@ def _broken_json(text: str, begin: int, *, final: bool, lines: bool) -> Json:
         value = attempt.value
         # A sign may stand in a string; so nothing may be missing before it but brackets.
         if value and (value.complete or not (last.closed or value.cut_in_value)):
-            return _repaired(text, begin, value, cost, value.spare)
+            return _repaired(text, begin, value, cost)
     must_end = last is not None and last.must
     if not must_end and not final:
         raise More("}])>`:", begin)
     end = last.at if last and must_end else len(text)
-    return _cut_json(text, begin, end, cost, lines=lines)
+    return _cut_json(text, begin, end, cost)
 
 
-def _cut_json(text: str, begin: int, end: int, cost: int, *, lines: bool) -> Json:
+def _cut_json(text: str, begin: int, end: int, cost: int) -> Json:
     """The value that was left open; `end` is the last place where it can end."""
-    cost += end - begin
-    next_call = _NEXT_LINE.search(text, begin, end) if lines else None
-    if next_call:
-        end = next_call.start()
     attempt = attempt_json(text[begin:end], 0)
-    cost += attempt.cost
+    cost += end - begin + attempt.cost
     value = attempt.value
     if value is None:
         return Json(MISSING, begin, cost)
     if value.cut_in_value and not value.complete:
         return Json(value.value, end, cost, CUT_OFF)
-    fault = CUT_OFF if next_call else value.spare
-    return _repaired(text, begin, value, cost, fault)
+    return _repaired(text, begin, value, cost)
 
 
-def _repaired(text: str, begin: int, value: JsonValue, cost: int, fault: str) -> Json:
+def _repaired(text: str, begin: int, value: JsonValue, cost: int) -> Json:
     end = begin + value.end
+    fault = value.spare
     if not fault and not accounts_for(text[begin:end], value.value):
         fault = STRAY_TEXT
     return Json(value.value, end, cost, fault, value.complete)
@@ -422,9 +417,9 @@ class Cursor:
         self.cost += self.at - begin
         return self.text[begin : self.at], end is not None
 
-    def json(self, *, lines: bool = False) -> Json | None:
+    def json(self) -> Json | None:
         """Pass over the JSON value that begins here, broken as it may be; None if there is none."""
-        result = json_at(self.text, self.at, final=self.final, lines=lines)
+        result = json_at(self.text, self.at, final=self.final)
         self.at = result.end
         self.cost += result.cost
         if result.value is MISSING:

@@ -94,10 +94,6 @@ class Judge:
         call = self.judge(raw)
         return isinstance(call, Call) and not call.problems and call.name in self.tools
 
-    def doubt(self, raw: Raw) -> str:
-        """Why this reading of a call may not be the right one; "" where nothing is left over."""
-        return "" if raw.fault else raw.leftover
-
     def judge(
         self,
         raw: Raw,

@@ -404,7 +404,8 @@ class Scanner:
             loose = bool(self._last_calls) and _is_loose(self._last_calls[-1])
         source = _OPENING.sub("", text).rstrip()
         source = source.removesuffix("```").removesuffix("</tool_call>").strip()
-        reason = next(filter(None, map(self.judge.doubt, raws)), "")
+        leftovers = [raw.leftover for raw in raws if not raw.fault]
+        reason = next(filter(None, leftovers), "")
         if reason:
             # What is left over of one call may belong to any of them.
             tools = map(self.judge.find, (raw.name for raw in raws))
