@@ -14,7 +14,7 @@ from .._json import read_json
 STRAY_TEXT = "it holds text that is neither a key nor a value"
 _PART = re.compile(
     r"//[^\r\n]*|#(?=\s)[^\r\n]*|/\*.*?(?:\*/|\Z)|(?:\\[nrt])+"  # as `_json` passes over them
-    r"|(?P<token>(?P<quote>\"\"\"|'''|[\"'])(?:(?!(?P=quote))[^\\]|\\.)*(?P=quote)"
+    r"|(?P<token>(?P<quote>\"\"\"|'''|[\"'])(?:(?!(?P=quote))[^\\]|\\.?)*(?:(?P=quote)|\Z)"
     r"|[^\s\"'{}\[\](),;:=]+)"
     r"|.",
     re.DOTALL,

@@ -62,7 +62,6 @@ class ToolList(list[dict[str, Any]]):
         if isinstance(tools, (str, Mapping)) or not isinstance(tools, Iterable):
             raise SvcRequestError(f"tools must be a list, not {safe_repr(tools)}")
         super().__init__(map(_to_openai, tools))
-        _refuse_twins(self.names)
 
     @cached_property
     def names(self) -> tuple[str, ...]:
@@ -71,7 +70,12 @@ class ToolList(list[dict[str, Any]]):
 
     @cached_property
     def parsed(self) -> tuple[Tool, ...]:
-        """The functions as the parser of calls takes them."""
+        """The functions as the parser of calls takes them.
+
+        Raises:
+            SvcRequestError: Two of them have one name.
+        """
+        _refuse_twins(self.names)
         functions = [tool["function"] for tool in self]
         return tuple(
             Tool(function["name"], function.get("parameters") or {})
