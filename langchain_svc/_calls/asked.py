@@ -131,7 +131,7 @@ _LABEL = re.compile(r"([\w+-]*)[ \t]*(?=[\n\r{[<])")
 _CODE_LABELS = frozenset({"tool_code", "tool_call", "tool_calls"})
 # fmt: off
 _SURE_LABELS = _CODE_LABELS.union((
-    "json", "jsonc", "json5", "javascript", "python", "tool", "tool_use", "function_call",
+    "json", "jsonc", "json5", "tool", "tool_use", "function_call",
 ))
 # fmt: on
 _LABELS = _SURE_LABELS.union(("", "xml", "text", "plaintext"))

@@ -55,6 +55,16 @@ def test_a_name_alone_or_a_key_alone_is_no_call():
         assert not is_asked(events(text, None, [WEATHER]))
 
 
+@pytest.mark.parametrize(
+    "text", ['get_weather {"town": "Oslo"}', 'get_weather(town="Oslo")', 'get_weather{"days": "?"}']
+)
+def test_a_call_without_marks_that_does_not_fit_is_asked(text):
+    for step in (None, 1):
+        answer = events(text, step, [WEATHER])
+        assert called(answer) == []
+        assert is_asked(answer)
+
+
 # -- half a call that a sentence quotes ------------------------------------------------------------
 
 BASH = Tool("bash", {"type": "object", "properties": {"command": {"type": "string"}}})
@@ -116,7 +126,7 @@ QUOTED = {
 
 
 @pytest.mark.parametrize("quoted", QUOTED)
-@pytest.mark.parametrize("label", ["markdown", "html", "diff", "yaml"])
+@pytest.mark.parametrize("label", ["markdown", "html", "python", "diff"])
 def test_a_quotation_that_comes_back_confirms_nothing(sandbox, chat, quoted, label):
     for form in part(FORMS, len(quoted)):
         call = FORMS[form].write("get_weather", {"city": "Rome"}).replace("\n", " ")
