@@ -145,13 +145,22 @@ def arguments_json(arguments: Mapping[str, Any]) -> str:
 
 
 def _fitted_arguments(raw: Raw, tool: Tool) -> tuple[dict[str, Any], str]:
-    """The arguments, and what is wrong with them by the tool's schema."""
-    arguments = _arguments(raw, tool)
+    """The arguments, and what is wrong with them by the tool's schema.
+
+    Raises:
+        SchemaMismatch: Something of them would be lost, or is not what was meant.
+    """
+    written = _arguments(raw, tool)
+    arguments = written
     problems = ""
     try:
-        arguments = fit_schema(arguments, tool.schema)[0]
+        arguments = fit_schema(written, tool.schema)[0]
     except SchemaMismatch as mismatch:  # they stay as they are
         problems = "; ".join(mismatch.problems) or "arguments do not fit"
+    kept = {_KEY_SIGNS.sub("", key).lower() for key in arguments}
+    for key in written:
+        if _KEY_SIGNS.sub("", key).lower() not in kept:
+            raise SchemaMismatch([f"{key[:40]!r} is no parameter of {tool.name}"])
     text = arguments_json(arguments)
     if has_surrogates(text):
         arguments = whole_characters(arguments)
@@ -160,6 +169,7 @@ def _fitted_arguments(raw: Raw, tool: Tool) -> tuple[dict[str, Any], str]:
     return arguments, problems
 
 
+_KEY_SIGNS = re.compile(r"[\W_]+")
 # A form feed or a backspace before a letter, which nobody means: \frac, \beta.
 _CONTROL = re.compile(r"(?<!\\)(?:\\\\)*(\\[bf][A-Za-z]{1,20})")
 

@@ -220,6 +220,20 @@ def test_a_key_beside_a_call_is_never_dropped(call):
         assert doubts(answer)
 
 
+def test_a_key_that_would_be_lost_on_the_way_to_the_schema_is_asked_for():
+    schema = {"properties": {"items": {"type": "array"}}, "required": ["items"]}
+    tool = Tool("tag", {"type": "object", **schema})
+    for key in ("oops items", "wrap", "not_items"):
+        for form in (
+            '<tool_call>{"name": "tag", "arguments": {"KEY": [1, 2]}}</tool_call>',
+            "<function=tag><parameter=KEY>[1, 2]</parameter></function>",
+        ):
+            answer = events(form.replace("KEY", key), tools=[tool])
+            for _, arguments in called(answer):
+                assert arguments == {key: [1, 2]}  # for the tool to refuse
+            assert called(answer) or doubts(answer)
+
+
 # -- what a sentence mentions ----------------------------------------------------------------------
 
 EMPTY = [
