@@ -313,6 +313,16 @@ def test_one_bad_call_does_not_lose_the_others(way):
     assert len(service.asked) == 1
 
 
+@WAYS
+def test_a_doubtful_call_in_the_form_asked_for_is_an_invalid_one_beside_another(way):
+    """It is not run, and the model is told: in the text nobody would see that it was meant."""
+    stray = f'<tool_call>\n{CUT}ris"}}}} and so on\n</tool_call>'
+    message = ask(Scripted(f"{stray}\n{SUM}"), way=way)
+    assert found(message) == [ADDED]
+    (bad,) = message.invalid_tool_calls
+    assert "Paris" in bad["args"]
+
+
 DOUBTFUL = {
     "a fence with prose after it": f"I look.\n{FENCED_CALL}\nThat is all.",
     "JSON amid prose": 'So {"name": "weather", "arguments": {"city": "Rome"}} it is.',
