@@ -53,8 +53,10 @@ class CallsReader(AnswerReader):
       reader asks the model once. A call in the second answer counts; without one, the first answer
       stands as the model wrote it. The same call again counts in whatever form and among whatever
       words, except the text of something that the model has read: that must be alone, and in the
-      form that the prompt asks for.
-    - A call that is cut off, or stays unreadable, becomes an invalid call.
+      form that the prompt asks for. What stands in a quotation confirms nothing.
+    - So it is with an answer of which the caller would get nothing: no text, and no call.
+    - A call that stays unreadable becomes an invalid call. One that the service has cut off is one,
+      too, or makes the turn fail.
     """
 
     def __init__(
