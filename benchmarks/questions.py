@@ -2,12 +2,17 @@
 
     python -m benchmarks.questions CORPUS.jsonl ...        # of files with a model's answer a line
     python -m benchmarks.questions -v CORPUS.jsonl ...     # and the rows that are wrong
+    python -m benchmarks.questions --families CORPUS.jsonl ...    # and what each reader is worth
 
 A row has `id`, `tools`, `text` (a model's first answer) and `expect`, whose `calls` are those that
 it makes, none of them in an answer that only speaks of calls. Each text is the first answer of a
 sandbox to a `ChatSvc` that is bound to the row's tools. If the model is asked again, it answers as
 it means it: with these calls in the form asked for, or in plain text. Calls that no tool could run
 (an unknown name, a required argument missing) are for the tool to refuse and do not count here.
+
+The readers of other families' forms save requests, and nothing else: about what they do not read,
+the model is asked. `--families` leaves each of them out in turn. One whose row has no figure is not
+worth its code.
 """
 
 from __future__ import annotations
@@ -16,11 +21,15 @@ import argparse
 import json
 import sys
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import Any
+from unittest import mock
 
 from langchain_svc import ChatSvc
+from langchain_svc._calls import parse
+from langchain_svc._calls.cursor import Families
+from langchain_svc._calls.families import FAMILIES
 from langchain_svc.sandbox import Sandbox, ToolCall
 
 _MOST = 2  # requests
@@ -55,6 +64,9 @@ def main(words: Sequence[str] | None = None) -> int:
         "corpora", nargs="+", type=Path, help="files with a JSON object a line"
     )
     parser.add_argument("-v", action="store_true", help="list the rows that are wrong")
+    parser.add_argument(
+        "--families", action="store_true", help="leave out each reader in turn"
+    )
     options = parser.parse_args(words)
     rows = [
         json.loads(line)
@@ -71,7 +83,38 @@ def main(words: Sequence[str] | None = None) -> int:
     for one in found:
         if options.v and not one.is_right:
             print(f"  {one.row['id']}: {one.requests} requests, {_as_json(one.calls)}")
+    if options.families:
+        print_shares(rows, found)
     return 0
+
+
+def print_shares(rows: Sequence[Row], found: Sequence[Outcome]) -> None:
+    """Print what becomes of the rows without each of the readers."""
+    print(f"{'without':<24}{'asked':>8}{'wrong':>8}{'right':>8}")
+    for name, families in _without_each().items():
+        with mock.patch.object(parse, "FAMILIES", families):
+            others = outcomes(rows)
+        both = [*zip(found, others, strict=True)]
+        asked = sum(other.requests > one.requests for one, other in both)
+        wrong = sum(one.is_right > other.is_right for one, other in both)
+        right = sum(one.is_right < other.is_right for one, other in both)
+        print(f"{name:<24}{asked:>8}{wrong:>8}{right:>8}")
+
+
+def _without_each() -> dict[str, Families]:
+    """The readers of all families without one of them, by its name."""
+    none = Families()
+    variants = {
+        field.name: replace(FAMILIES, **{field.name: getattr(none, field.name)})
+        for field in fields(Families)
+        if field.name not in ("readers", "loose")
+    }
+    for mark in FAMILIES.readers:
+        others = {
+            other: reader for other, reader in FAMILIES.readers.items() if other != mark
+        }
+        variants[mark] = replace(FAMILIES, readers=others)
+    return variants
 
 
 def outcomes(rows: Iterable[Row]) -> list[Outcome]:

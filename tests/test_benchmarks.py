@@ -186,6 +186,19 @@ def test_what_questions_cost_is_told_of_any_answers(tmp_path, capsys):
     assert negatives.endswith("1.000 requests each")
 
 
+def test_what_each_reader_of_a_family_is_worth_is_told(tmp_path, capsys):
+    call = {"name": "weather", "args": {"city": "Oslo"}}
+    text = '<|tool_call>call:weather{city:<|"|>Oslo<|"|>}<tool_call|>'
+    corpus = tmp_path / "corpus.jsonl"
+    row = {"id": "gemma", "tools": [WEATHER], "text": text, "expect": {"calls": [call]}}
+    corpus.write_text(json.dumps(row), encoding="utf-8")
+    assert questions.main(["--families", str(corpus)]) == 0
+    rows = [line.split() for line in capsys.readouterr().out.splitlines()[3:]]
+    figures = {name: [asked, wrong] for name, asked, wrong, _ in rows}
+    assert figures.pop("<|tool_call>") == ["1", "0"]
+    assert {*map(tuple, figures.values())} == {("0", "0")}
+
+
 # -- the lab ----------------------------------------------------------------------------------------
 
 

@@ -8,6 +8,7 @@ to the families, if there are any.
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from dataclasses import replace
 
 from .calls import CUT_OFF, Raw
@@ -39,10 +40,11 @@ def read_tags(cursor: Cursor) -> list[Raw] | None:
     raws = read_inside(cursor, tagged=True)
     if raws:
         close(cursor, raws, "tool_call", demanded=True)
-        is_closed = cursor.text[begin : cursor.at].rstrip().endswith("</tool_call>")
-        if is_closed and raws[-1].fault == CUT_OFF:
-            # The answer goes on, so max_tokens did not cut it: the model can be told.
-            raws[-1] = replace(raws[-1], fault="a value in it does not end", whole=True)
+        if cursor.text[begin : cursor.at].rstrip().endswith("</tool_call>"):
+            # It was closed, so max_tokens did not cut it: the model can be told.
+            fault = raws[-1].fault
+            fault = "a value in it does not end" if fault == CUT_OFF else fault
+            raws[-1] = replace(raws[-1], fault=fault, whole=True)
         return raws
     if raws is not None and is_next(cursor):
         return raws  # these tags stand around those of the next call
@@ -100,14 +102,14 @@ def close(cursor: Cursor, raws: list[Raw], word: str, *, demanded: bool) -> None
         if is_closed:
             return
     cursor.at = begin
-    if demanded or raws[-1].repaired:
+    if demanded or not raws[-1].whole:
         account(cursor, raws)
 
 
 def json_calls(cursor: Cursor, *, tagged: bool) -> list[Raw] | None:
     """The calls that the JSON here is."""
     begin = cursor.at
-    json = cursor.json(lines=not tagged)
+    json = cursor.json()
     if json is None:
         return None
     raws = calls_in(json.value, cursor.judge, tagged=tagged)
@@ -115,8 +117,6 @@ def json_calls(cursor: Cursor, *, tagged: bool) -> list[Raw] | None:
         if raws is None and json.fault:
             cursor.at = begin  # other calls may stand in what was left open
         return raws
-    if json.repaired:
-        raws = [replace(raw, repaired=True) for raw in raws]
     fault = raws[-1].fault or json.fault
     raws[-1] = replace(raws[-1], fault=fault, whole=json.whole)
     return raws
@@ -126,11 +126,12 @@ def json_calls(cursor: Cursor, *, tagged: bool) -> list[Raw] | None:
 # An answer may be JSON, too: if its first keys are not those of a call, it is prose at once.
 
 _TICKS = re.compile(r"`{3,}|~{3,}")
+_FENCE_LINE = re.compile(r"\s*`{3,}(.*)")
 _LABEL = re.compile(r"([\w+-]*)[ \t]*(?=[\n\r{[<])")
 _CODE_LABELS = frozenset({"tool_code", "tool_call", "tool_calls"})
 # fmt: off
 _SURE_LABELS = _CODE_LABELS.union((
-    "json", "jsonc", "json5", "javascript", "python", "tool", "tool_use", "function_call",
+    "json", "jsonc", "json5", "tool", "tool_use", "function_call",
 ))
 # fmt: on
 _LABELS = _SURE_LABELS.union(("", "xml", "text", "plaintext"))
@@ -166,6 +167,27 @@ def read_fence(cursor: Cursor, *, after_prose: bool = False) -> list[Raw] | None
     if raws and any(cursor.judge.find(raw.name) for raw in raws):
         return raws
     return None
+
+
+def code_blocks(text: str) -> Iterator[str]:
+    """The text between the lines of fences that may hold calls; an open fence holds nothing.
+
+    A fence of another language shows what it holds.
+    """
+    block: list[str] | None = None
+    label = ""
+    for line in text.splitlines(keepends=True):
+        fence = _FENCE_LINE.match(line)
+        if fence is None:
+            if block is not None:
+                block.append(line)
+        elif block is None:
+            block = []
+            label = fence[1].strip().lower()
+        else:
+            if label in _LABELS:
+                yield "".join(block)
+            block = None
 
 
 def _in_fence(cursor: Cursor, *, is_code: bool) -> list[Raw] | None:

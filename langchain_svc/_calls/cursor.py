@@ -22,6 +22,7 @@ from .._json import (
 )
 from .calls import CUT_OFF, MISSING, Raw
 from .judge import Judge
+from .tokens import STRAY_TEXT, accounts_for
 
 # -- brackets -------------------------------------------------------------------------------------
 
@@ -174,7 +175,6 @@ class Json:
     cost: int  # how many characters were looked at
     fault: str = ""  # why it may not be used
     whole: bool = False  # its last bracket came
-    repaired: bool = False  # it is no JSON as it stands
 
 
 # Where broken JSON may end: no call goes on after these, save in a string.
@@ -184,7 +184,6 @@ _SIGN = re.compile(
 )
 # A sign that the next call begins, whatever was left open before.
 _NEXT = re.compile(r"<tool_call>\s*[{\[]|\n[ \t]*```json\s*[{\[]")
-_NEXT_LINE = re.compile(r"\n[ \t]*(?=\{\s*[\"']?(?:name|tool|function|action)\b)")
 _MAX_SIGNS = 4
 _LONGEST_SIGN = 60
 _WINDOW = 256
@@ -198,12 +197,12 @@ _DECODER = json.JSONDecoder(
 )
 
 
-def json_at(text: str, begin: int, *, final: bool, lines: bool) -> Json:
+def json_at(text: str, begin: int, *, final: bool) -> Json:
     """The value that begins at `begin`.
 
     Broken JSON may end at a sign that a call is over, or at the bracket that seems to close it.
     These places are tried from left to right, and the first one is right before which nothing but
-    closing brackets is missing. With `lines`, a line that begins another call ends the value, too.
+    closing brackets is missing.
 
     Raises:
         More: The value may go on.
@@ -216,15 +215,15 @@ def json_at(text: str, begin: int, *, final: bool, lines: bool) -> Json:
             value, end = _DECODER.raw_decode(part)
         except (ValueError, RecursionError) as error:
             if not _is_open(error, part):
-                return _broken_json(text, begin, final=final, lines=lines)
+                return _broken_json(text, begin, final=final)
             if is_all and not final:
                 raise More("}]", begin) from None
             if is_all:
-                return _broken_json(text, begin, final=final, lines=lines)
+                return _broken_json(text, begin, final=final)
             size *= 4
         else:
             if lacks_backslash(part, 0, end):
-                return _broken_json(text, begin, final=final, lines=lines)
+                return _broken_json(text, begin, final=final)
             return Json(value, begin + end, end, whole=True)
 
 
@@ -245,7 +244,7 @@ class _End:
     must: bool  # it ends nowhere behind this place
 
 
-def _broken_json(text: str, begin: int, *, final: bool, lines: bool) -> Json:
+def _broken_json(text: str, begin: int, *, final: bool) -> Json:
     cost = 0
     last: _End | None = None
     for last in _ends(text, begin):
@@ -254,35 +253,32 @@ def _broken_json(text: str, begin: int, *, final: bool, lines: bool) -> Json:
         value = attempt.value
         # A sign may stand in a string; so nothing may be missing before it but brackets.
         if value and (value.complete or not (last.closed or value.cut_in_value)):
-            return _repaired(value, begin, cost, value.spare)
+            return _repaired(text, begin, value, cost)
     must_end = last is not None and last.must
     if not must_end and not final:
         raise More("}])>`:", begin)
     end = last.at if last and must_end else len(text)
-    return _cut_json(text, begin, end, cost, lines=lines)
+    return _cut_json(text, begin, end, cost)
 
 
-def _cut_json(text: str, begin: int, end: int, cost: int, *, lines: bool) -> Json:
+def _cut_json(text: str, begin: int, end: int, cost: int) -> Json:
     """The value that was left open; `end` is the last place where it can end."""
-    cost += end - begin
-    next_call = _NEXT_LINE.search(text, begin, end) if lines else None
-    if next_call:
-        end = next_call.start()
     attempt = attempt_json(text[begin:end], 0)
-    cost += attempt.cost
+    cost += end - begin + attempt.cost
     value = attempt.value
     if value is None:
         return Json(MISSING, begin, cost)
     if value.cut_in_value and not value.complete:
         return Json(value.value, end, cost, CUT_OFF)
-    fault = CUT_OFF if next_call else value.spare
-    return _repaired(value, begin, cost, fault)
+    return _repaired(text, begin, value, cost)
 
 
-def _repaired(value: JsonValue, begin: int, cost: int, fault: str) -> Json:
-    return Json(
-        value.value, begin + value.end, cost, fault, value.complete, repaired=True
-    )
+def _repaired(text: str, begin: int, value: JsonValue, cost: int) -> Json:
+    end = begin + value.end
+    fault = value.spare
+    if not fault and not accounts_for(text[begin:end], value.value):
+        fault = STRAY_TEXT
+    return Json(value.value, end, cost, fault, value.complete)
 
 
 def _ends(text: str, begin: int) -> Iterator[_End]:
@@ -429,9 +425,9 @@ class Cursor:
         self.cost += self.at - begin
         return self.text[begin : self.at], end is not None
 
-    def json(self, *, lines: bool = False) -> Json | None:
+    def json(self) -> Json | None:
         """Pass over the JSON value that begins here, broken as it may be; None if there is none."""
-        result = json_at(self.text, self.at, final=self.final, lines=lines)
+        result = json_at(self.text, self.at, final=self.final)
         self.at = result.end
         self.cost += result.cost
         if result.value is MISSING:

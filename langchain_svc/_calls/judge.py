@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 from .._json import (
@@ -20,6 +21,7 @@ from .._json import (
     whole_characters,
 )
 from .calls import CUT_OFF, MISSING, BadCall, Call, Raw, Tool
+from .tokens import accounts_for
 
 _NAMESPACES = (
     "functions.",
@@ -58,41 +60,24 @@ class Judge:
     """The offered tools by name."""
 
     def __init__(self, tools: Sequence[Tool]) -> None:
-        self._tools = {tool.name: tool for tool in tools}
-        self.names = tuple(self._tools)
+        self.tools = {tool.name: tool for tool in tools}
+        self.names = tuple(self.tools)
 
     def named_in(self, text: str) -> str | None:
         """The offered name that stands in a text as a word; None if none does."""
         words: list[str] = re.findall(r"[\w.-]+", text)
         return next(filter(self.find, words), None)
 
-    def meant_in(self, text: str) -> str | None:
-        """The tool that a text may call in a form that nobody knows; None if there is none.
-
-        Its name stands nearly alone between two marks or line ends, and behind it one of its
-        parameters as a key.
-        """
-        last_keys: dict[str, int] = {}
-        for match in _NAME_LIKE.finditer(text):
-            tool = self.find(match[0])
-            if tool is None or not _stands_alone(text, match):
-                continue
-            if tool.name not in last_keys:
-                last_keys[tool.name] = _last_key(text, tool)
-            if last_keys[tool.name] > match.end():
-                return tool.name
-        return None
-
     def find(self, name: object) -> Tool | None:
         """The tool that `name` means; models put spaces, quotes and namespaces around names."""
         if not isinstance(name, str):
             return None
-        if name in self._tools:
-            return self._tools[name]
+        if name in self.tools:
+            return self.tools[name]
         bare = name.strip(_EDGES).removesuffix(_CALLED)
         for space in _NAMESPACES:
             bare = bare.removeprefix(space)
-        return self._tools.get(bare)
+        return self.tools.get(bare)
 
     def may_begin(self, start: str) -> bool:
         """Whether an offered name may begin so."""
@@ -100,29 +85,14 @@ class Judge:
         spellings = (
             space + name + _CALLED
             for space in ("", *_NAMESPACES)
-            for name in self._tools
+            for name in self.tools
         )
         return any(spelling.startswith(start) for spelling in spellings)
 
     def fits(self, raw: Raw) -> bool:
         """Whether a call is one of an offered tool, with arguments that fit."""
         call = self.judge(raw)
-        return isinstance(call, Call) and not call.problems and call.name in self._tools
-
-    def doubt(self, raw: Raw) -> str:
-        """Why this reading of a call may not be the right one; "" where nothing is left over.
-
-        A repair may end a value too early and take the rest of it for keys, so a repaired call has
-        the tool's own keys only.
-        """
-        if raw.fault:
-            return ""
-        if raw.leftover:
-            return raw.leftover
-        tool = self.find(raw.name)
-        if raw.repaired and tool and isinstance(raw.arguments, dict):
-            return _strange_key(raw.arguments, tool)
-        return ""
+        return isinstance(call, Call) and not call.problems and call.name in self.tools
 
     def judge(
         self,
@@ -166,36 +136,6 @@ class Judge:
         )
 
 
-# -- calls in a form that nobody knows ------------------------------------------------------------
-
-_NAME_LIKE = re.compile(r"[A-Za-z_][\w.-]*")
-_BORDER = re.compile(r"\n|<[|｜/]?|[|｜]?>")
-_LETTERS = re.compile(r"[^\W\d_]+")
-_NEAR = 120  # characters around a name in which its borders stand
-_MOST_WORDS = 3  # beside the name
-
-
-def _stands_alone(text: str, name: re.Match[str]) -> bool:
-    """Whether at most three other words stand between the borders around a name."""
-    begin, end = name.span()
-    before = _BORDER.split(text[max(0, begin - _NEAR) : begin])[-1]
-    after = _BORDER.split(text[end : end + _NEAR], maxsplit=1)[0]
-    words = _LETTERS.findall(before) + _LETTERS.findall(after)
-    return len(words) <= _MOST_WORDS
-
-
-def _last_key(text: str, tool: Tool) -> int:
-    """Where the last key stands that is a parameter of the tool; -1 if none does."""
-    names = "|".join(map(re.escape, tool.properties or ARGUMENT_KEYS))
-    # A key has a mark of its own on one side: city=, "city", <city>, : city.
-    key = re.compile(
-        rf"(?<![\w.-])(?:(?<=[<\"'`=:])|(?<=[:=] ))(?:{names})(?![\w-])"
-        rf"|(?<![\w.-])(?:{names})[\"'`*]{{0,3}} ?[:=>]",
-        re.IGNORECASE,
-    )
-    return max((match.start() for match in key.finditer(text)), default=-1)
-
-
 def arguments_json(arguments: Mapping[str, Any]) -> str:
     """The arguments as JSON; ValueError where JSON cannot hold them."""
     return json.dumps(arguments, ensure_ascii=False, allow_nan=False)
@@ -205,16 +145,33 @@ def arguments_json(arguments: Mapping[str, Any]) -> str:
 
 
 def _fitted_arguments(raw: Raw, tool: Tool) -> tuple[dict[str, Any], str]:
-    """The arguments, and what is wrong with them by the tool's schema."""
-    arguments = _arguments(raw, tool)
+    """The arguments, and what is wrong with them by the tool's schema.
+
+    Raises:
+        SchemaMismatch: Something of them would be lost, or is not what was meant.
+    """
+    written = _arguments(raw, tool)
+    arguments = written
     problems = ""
     try:
-        arguments = fit_schema(arguments, tool.schema)[0]
+        arguments = fit_schema(written, tool.schema)[0]
     except SchemaMismatch as mismatch:  # they stay as they are
         problems = "; ".join(mismatch.problems) or "arguments do not fit"
-    if has_surrogates(arguments_json(arguments)):
+    kept = {_KEY_SIGNS.sub("", key).lower() for key in arguments}
+    for key in written:
+        if _KEY_SIGNS.sub("", key).lower() not in kept:
+            raise SchemaMismatch([f"{key[:40]!r} is no parameter of {tool.name}"])
+    text = arguments_json(arguments)
+    if has_surrogates(text):
         arguments = whole_characters(arguments)
+    if control := _CONTROL.search(text):
+        raise SchemaMismatch([f"{control[1]} in it is a backslash that is not escaped"])
     return arguments, problems
+
+
+_KEY_SIGNS = re.compile(r"[\W_]+")
+# A form feed or a backspace before a letter, which nobody means: \frac, \beta.
+_CONTROL = re.compile(r"(?<!\\)(?:\\\\)*(\\[bf][A-Za-z]{1,20})")
 
 
 def _arguments(raw: Raw, tool: Tool) -> dict[str, Any]:
@@ -264,7 +221,9 @@ def _decoded(text: str, tool: Tool, raw: Raw) -> object:
         parsed = read_json(text)
         if parsed is not None and parsed.cut_in_value:
             raise SchemaMismatch([CUT_OFF])
-        if parsed is not None and parsed.repairs:  # a backslash too few may be anywhere
+        is_whole = parsed is not None and parsed.end == len(text)
+        if parsed is not None and (parsed.repairs or not is_whole):
+            # A backslash too few may be anywhere.
             raise SchemaMismatch(["the arguments are a text that is not JSON"])
         if parsed is not None and isinstance(parsed.value, (dict, list, str)):
             return parsed.value
@@ -292,9 +251,14 @@ def _typed(text: object, schema: object, root: Mapping[str, Any]) -> object:
     source = text.strip()
     if not source or source[0] == "<":
         return _tree(text, schema, root)
-    value = _json_in(source)
+    value, exact = _json_in(source)
+    kind = schema.get("type")
+    wants_brackets = kind in ("array", "object")
+    is_text = kind == "string" or (value is None and not wants_brackets)
+    if source[0] in "{[" and not (exact or is_text):
+        raise SchemaMismatch([f"{source[:40]!r} is not quite JSON"])
     # What is no JSON, or is a string of JSON, is meant as the text that it is.
-    if value is MISSING or isinstance(value, str):
+    if not exact or isinstance(value, str):
         return text
     definitions = {key: root[key] for key in ("$defs", "definitions") if key in root}
     try:
@@ -303,20 +267,21 @@ def _typed(text: object, schema: object, root: Mapping[str, Any]) -> object:
         return text
 
 
-def _json_in(source: str) -> object:
-    """The one value of JSON that is the whole text; MISSING if it is none."""
+def _json_in(source: str) -> tuple[object, bool]:
+    """The one value of JSON that is the whole text, and whether that is all of the text."""
     is_container = source[0] in "{["
     if not is_container:
         # A bare word or number is a value only within a list.
         source = f"[{source}]"
     parsed = read_json(source)
     if parsed is None or not parsed.complete or parsed.end != len(source):
-        return MISSING
+        return None, False
     if is_container:
-        return parsed.value
+        exact = not parsed.spare and accounts_for(source, parsed.value)
+        return parsed.value, exact
     if len(parsed.value) != 1:
-        return MISSING
-    return parsed.value[0]
+        return None, False
+    return parsed.value[0], True
 
 
 _BRANCH = re.compile(
@@ -383,6 +348,9 @@ def calls_in(
     for key in (*CONTAINER_KEYS, *NAME_KEYS):
         if isinstance(fields.get(key), (dict, list)):
             inner = calls_in(fields[key], judge, tagged=tagged, wrappings=wrappings - 1)
+            if inner:
+                strange = _beside(other for other in value if fold_key(other) != key)
+                inner[-1] = replace(inner[-1], leftover=inner[-1].leftover or strange)
             if inner is not None:
                 return inner
     raw = _call(value, fields, judge, tagged=tagged)
@@ -411,36 +379,47 @@ def _call(
     argument_keys = [key for key in ARGUMENT_KEYS if key in fields]
     argument_keys.sort(key=lambda key: not isinstance(fields[key], dict))
     name = fields[name_keys[0]] if name_keys else None
-    is_offered = bool(argument_keys) and judge.find(name) is not None
+    tool = judge.find(name)
+    is_offered = bool(argument_keys) and tool is not None
     if not tagged and (not is_offered or _describes_tool(fields)):
         return None
     if name is None:
         return _by_its_name(value, judge)
-    own_keys = (name_keys[0], *argument_keys[:1], *SIDE_KEYS)
+    parameters = tool.properties.keys() if tool else frozenset()
+    # A second name says what kind of thing this is: {"action": "call", "tool": ...}.
+    own_keys = {*name_keys[:1], *argument_keys[:1], *(set(name_keys) - parameters)}
     others = {
         key: field for key, field in value.items() if fold_key(key) not in own_keys
     }
     if not argument_keys:
-        return Raw(name, others or MISSING)
+        return _flat_call(name, others, tool)
     arguments = fields[argument_keys[0]]
+    if isinstance(arguments, dict):
+        parameters = parameters - arguments.keys()
     return Raw(
         name,
         arguments,
         loose=argument_keys[0] in _LOOSE_KEYS,
-        leftover=_parameter_outside(others, arguments, judge.find(name)),
+        leftover=_beside(others, parameters),
     )
 
 
-def _parameter_outside(
-    others: Mapping[str, Any], arguments: object, tool: Tool | None
-) -> str:
-    """What is wrong if a parameter stands beside the arguments: it would be lost."""
-    if tool is None:
-        return ""
-    inside = arguments if isinstance(arguments, dict) else {}
+def _flat_call(name: str, others: Mapping[str, Any], tool: Tool | None) -> Raw:
+    """A call whose arguments stand beside its name."""
+    arguments = {
+        key: field
+        for key, field in others.items()
+        if fold_key(key) not in SIDE_KEYS or (tool and key in tool.properties)
+    }
+    strange = _strange_key(arguments, tool) if tool else ""
+    return Raw(name, arguments or MISSING, leftover=strange)
+
+
+def _beside(others: Iterable[str], parameters: Collection[str] = ()) -> str:
+    """What is wrong if a key stands beside those of a call, where it would be lost."""
     for key in others:
-        if key in tool.properties and key not in inside:
-            return f"{key[:40]!r} stands outside of the arguments"
+        if key in parameters or fold_key(key) not in SIDE_KEYS:
+            return f"{key[:40]!r} stands beside the call and its arguments"
     return ""
 
 

@@ -12,16 +12,13 @@ from dataclasses import replace
 from .calls import Raw
 from .cursor import Cursor, More
 from .judge import ARGUMENT_KEYS, CONTAINER_KEYS, NAME_KEYS, SIDE_KEYS, fold_key
-from .marks import BEFORE, CALL, MARK_FOLLOWS, PREFIX
+from .marks import BEFORE, MARK_FOLLOWS
 
 SPILL = re.compile(r"[\s}\])]*")  # closers too many
 _NEXT = re.compile(
     rf"{MARK_FOLLOWS.pattern}|<[|｜][^<>{{}}\s\"=]{{1,60}}>|\[/?[A-Z_]{{2,30}}\]|✿|</?tool_res|</?think"
 )
-_CLOSER = re.compile(rf"</{PREFIX}(?:{CALL})s?>")
-STRAY_TEXT = "it holds text that is neither a key nor a value"
 _NO_CLOSER = "its closing tag is missing, and text follows"
-_FARTHEST_CLOSER = 4_000  # characters behind what is left over
 _BLANKS = re.compile(rf"(?:\s|{BEFORE})*")
 _HALF_BEFORE = re.compile(r"\]<?\]?[\w-]{0,20}\[?>?\[?\Z")
 _Q = "\"'“”‘’`"
@@ -50,7 +47,6 @@ def account(cursor: Cursor, raws: list[Raw]) -> None:
     cursor.at = begin
     if not is_alone:
         raws[-1] = replace(raws[-1], leftover=_NO_CLOSER)
-        _pass_closer(cursor)
 
 
 def is_next(cursor: Cursor) -> bool:
@@ -65,19 +61,6 @@ def is_next(cursor: Cursor) -> bool:
     if match:
         return True
     return cursor.sees(*(f"<{name}>" for name in cursor.judge.names))
-
-
-def _pass_closer(cursor: Cursor) -> None:
-    """Go behind the closing tag of a call that holds text which nobody reads, if one comes soon."""
-    match = _CLOSER.search(cursor.text, cursor.at, cursor.at + _FARTHEST_CLOSER)
-    if (
-        match is None
-        and not cursor.final
-        and len(cursor.text) - cursor.at < _FARTHEST_CLOSER
-    ):
-        raise More(">")
-    if match and not MARK_FOLLOWS.search(cursor.text, cursor.at, match.start()):
-        cursor.at = match.end()
 
 
 def pass_blanks(cursor: Cursor) -> None:

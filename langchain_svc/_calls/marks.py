@@ -43,7 +43,7 @@ HALF_CALL_MARK = re.compile(
     r"|✿[A-Z]{0,12}\Z|~{1,2}\Z|\]<?\]?[\w-]{0,20}\[?>?\[?<?\Z"
 )
 # Any special token, between a name and its arguments.
-ANY_MARK = r"<[|｜][^<>{}\n]{1,60}>|\[[A-Z_]{2,30}\]|✿[A-Z]{2,12}✿"
+ANY_MARK = r"<[|｜][^<>{}\s\"'=]{1,60}>|\[[A-Z_]{2,30}\]|✿[A-Z]{2,12}✿"
 CLOSING = re.compile(
     r"/|<\|call\|>|(?:\b|[_▁|｜])(?:end|END|suffix|stop)(?:\b|[_▁|｜])"
 )
@@ -62,7 +62,7 @@ _LINE_STARTS = {"Action:", OBSERVATION}  # markup at the beginning of a line onl
 # fmt: off
 # Ends of turns and the like, which say nothing.
 NOISE = frozenset({
-    "</tool_call>", "</parameter>", "</xml>", "<|channel|>final<|message|>",
+    "</tool_call>", "</parameter>", "<|start|>assistant", "<|channel|>final<|message|>",
     "<|channel|>commentary<|message|>", "<|START_RESPONSE|>", "<|END_RESPONSE|>", "<|im_end|>",
     "<|eot_id|>", "<|eom_id|>", "<|eom|>", "<|from|>assistant", "<|from|> assistant", "<|content|>",
     "<|recipient|>all", "<|recipient|> all", "<|end|>", "[BEGIN FINAL RESPONSE]",

@@ -16,7 +16,7 @@ from dataclasses import dataclass, replace
 
 from .._text import Markers, closer_of
 from . import asked, marks
-from .calls import CUT_OFF, MISSING, BadCall, Call, Doubt, Raw, Tool
+from .calls import CUT_OFF, BadCall, Call, Doubt, Raw, Tool
 from .cursor import Cursor, Families, More, Pending, Reader
 from .judge import Judge
 from .line import Line, pair
@@ -69,7 +69,8 @@ MOST_CALLS = 200
 _TOO_MANY = (
     f"an answer may hold {MOST_CALLS} calls; this one and all after it are left out"
 )
-_HALF_TAG = re.compile(r"\s*(<[^<>]*)?")
+_OPEN = "it does not end"
+_HALF_TAG = re.compile(r"\s*(?:<[^<>]*)?")
 _OPENING = re.compile(r"\A\s*(?:<tool_call>|`{3,}\w*)\s*")
 
 
@@ -359,9 +360,9 @@ class Scanner:
             yield self._pass_markup(end)
             return
         text = self._text[self._at : end]
+        is_asked = reader is self._asked and not self._line.has_begun
+        raws[-1] = self._with_its_end(raws[-1], end, is_asked=is_asked)
         self._pass_markup(end)  # the calls hold it
-        if self._is_cut_off(raws[-1], end):
-            raws[-1] = replace(raws[-1], fault=CUT_OFF)
         calls = self._judge_all(raws, text, reader)
         self._gap = []
         if any(isinstance(call, Doubt) for call in calls):
@@ -379,14 +380,19 @@ class Scanner:
             calls.append(BadCall(None, _TOO_MANY, asked=True))
         yield from calls
 
-    def _is_cut_off(self, raw: Raw, end: int) -> bool:
-        """Whether the answer ends before the call's own end, with at most half a tag behind it."""
-        if raw.whole or not self._final:
-            return False
-        half = _HALF_TAG.fullmatch(self._text, end)
-        if half is None:
-            return False
-        return self._cut or bool(half[1]) or raw.arguments in (MISSING, "", {})
+    def _with_its_end(self, raw: Raw, end: int, *, is_asked: bool) -> Raw:
+        """The last call before `end`: cut off, left open by the model, or whole.
+
+        It is cut off where the answer ends in it, and either the service says that it cut the
+        answer, or the call has the form asked for: then the model was about to close it.
+        """
+        is_last = self._final and _HALF_TAG.fullmatch(self._text, end)
+        is_open = is_last and not raw.whole
+        if is_open and (self._cut or is_asked):
+            return replace(raw, fault=CUT_OFF)
+        if is_open or raw.fault == CUT_OFF:
+            return replace(raw, fault="", leftover=raw.leftover or _OPEN)
+        return raw
 
     def _judge_all(
         self, raws: list[Raw], text: str, reader: Reader
@@ -398,7 +404,8 @@ class Scanner:
             loose = bool(self._last_calls) and _is_loose(self._last_calls[-1])
         source = _OPENING.sub("", text).rstrip()
         source = source.removesuffix("```").removesuffix("</tool_call>").strip()
-        reason = next(filter(None, map(self.judge.doubt, raws)), "")
+        leftovers = [raw.leftover for raw in raws if not raw.fault]
+        reason = next(filter(None, leftovers), "")
         if reason:
             # What is left over of one call may belong to any of them.
             tools = map(self.judge.find, (raw.name for raw in raws))
@@ -474,7 +481,8 @@ class Scanner:
         end = self._at + len(ticks)
         if end == len(self._text) and not self._final:
             raise More
-        if self._line.ticks or len(ticks) < 3:  # three make a fence
+        is_span = self._line.ticks or len(ticks) < 3  # three make a fence
+        if is_span or self._line.is_quotation:
             yield from self._code_span(ticks, end)
             return
         if self._fence and not self._text[end : end + 1].isalnum():

@@ -31,16 +31,18 @@ from .._calls.reading import (
     Thought,
     ThoughtEnd,
     arguments_json,
+    code_blocks,
     parse_calls,
 )
 from .messages import PERSON, guarded
 from .parts import ContentPart
-from .readers import AnswerReader, new_id
+from .readers import AnswerReader, new_id, text_of
 from .structured import JsonReader
 from .tools import ToolRequest
 
 _JOINT = "\n\n"
 _NONE_OFFERED = "no function can be called now"
+_NOTHING = "it holds neither text nor a call that can be read"
 _MOST_FORMS = 5  # that a question shows
 _LONGEST_FORM = 2_000  # characters
 _WORD = re.compile(r"[\w.-]+")
@@ -58,8 +60,10 @@ class CallsReader(AnswerReader):
       reader asks the model once. A call in the second answer counts; without one, the first answer
       stands as the model wrote it. The same call again counts in whatever form and among whatever
       words, except the text of something that the model has read: that must be alone, and in the
-      form that the prompt asks for.
-    - A call that is cut off, or stays unreadable, becomes an invalid call.
+      form that the prompt asks for. What stands in a quotation confirms nothing.
+    - So it is with an answer of which the caller would get nothing: no text, and no call.
+    - A call that stays unreadable becomes an invalid call. One that the service has cut off is one,
+      too, or makes the turn fail.
     """
 
     def __init__(
@@ -109,6 +113,8 @@ class CallsReader(AnswerReader):
         self.called = False
         self.ended = False
         self._parser = self._new_parser(holds=self._holds_arguments)
+        self._texts: list[str] = []  # as they came
+        self._has_said = False  # whether the caller gets some text of it
         self._prose: list[str] = []
         self._buffer: list[str] = []  # the prose that waits
         self._blanks = ""  # at the end of the prose; a call behind them drops them
@@ -123,8 +129,9 @@ class CallsReader(AnswerReader):
             self._json_reader.start_answer()
 
     def read_chunk(self, text: str) -> Iterator[ContentPart]:
+        self._texts.append(text)
         yield from self._read_events(self._parser.parse_chunk(text))
-        self.ended = self._parser.ended
+        self.ended = self._parser.ended and not self._gives_nothing
 
     @property
     def held(self) -> int:
@@ -188,8 +195,7 @@ class CallsReader(AnswerReader):
             elif isinstance(event, Doubt):
                 self._tail.append(event)
             elif isinstance(event, ThoughtEnd):
-                self._blanks = ""
-                yield ContentPart(all_was_reasoning=True)
+                yield from self._end_thought()
             elif isinstance(event, BadCall):
                 self._bad_calls.append(event)
             elif isinstance(event, Call):
@@ -200,13 +206,25 @@ class CallsReader(AnswerReader):
     def _thought_part(self, text: str) -> ContentPart:
         if self._split_reasoning:
             return ContentPart(reasoning=text)
+        self._has_said = True
         if not self._is_thinking:
             self._is_thinking = True
             text = "<think>" + text
         return ContentPart(text)
 
+    def _end_thought(self) -> Iterator[ContentPart]:
+        """All that came was thought, as its end shows: also what waited to be passed on."""
+        self._blanks = ""
+        if self._split_reasoning:
+            yield ContentPart(reasoning="".join(self._buffer))
+            self._buffer = []
+            self._prose = []
+            self._has_said = False
+        yield ContentPart(all_was_reasoning=True)
+
     def _read_prose(self, text: str) -> Iterator[ContentPart]:
         self._prose.append(text)
+        self._has_said = self._has_said or bool(text.strip())
         if self._tail:
             self._tail.append(Prose(text))
             return
@@ -317,6 +335,8 @@ class CallsReader(AnswerReader):
 
     def end_answer(self, *, cut: bool, last: bool) -> Iterator[ContentPart]:
         yield from self._read_events(self._parser.close(cut=cut))
+        if self._gives_nothing and not cut:
+            self._doubt_all()
         self._was_asked = bool(self._open_doubts)
         if self._was_asked:
             yield from self._pass_confirmed_on()
@@ -332,6 +352,22 @@ class CallsReader(AnswerReader):
         if self._doubts and self._doubtful_answer is None:
             self._doubtful_answer = [Prose(self._blanks), *self._tail]
         self._delay_prose()
+
+    @property
+    def _gives_nothing(self) -> bool:
+        """Whether the caller gets nothing of this answer so far: no text and no call."""
+        return not (self._has_said or self._call_count or self._tail or self._bad_calls)
+
+    def _doubt_all(self) -> None:
+        """Doubt the whole answer, which has text and gives nothing of it, unless it must call.
+
+        Where the model does not say what it meant, the answer is handed on as it was written.
+        """
+        asks_anyway = self._json_reader is not None or self._offer.required
+        was_asked = self._doubtful_answer is not None
+        text = "".join(self._texts)
+        if text.strip() and not (asks_anyway or was_asked):
+            self._tail.append(Doubt(text_of(text), _NOTHING))
 
     @property
     def _doubts(self) -> list[Doubt]:
@@ -370,7 +406,8 @@ class CallsReader(AnswerReader):
         for piece in self._final_pieces():
             # A doubtful call of which the model could not be asked is an invalid one. In an answer
             # that was cut off it is text, as it is where the model did not confirm it.
-            if isinstance(piece, Doubt) and not (was_asked or cut):
+            is_unasked = not (self._was_asked or cut)
+            if is_unasked and isinstance(piece, Doubt) and piece.call:
                 self.malformed = True
                 yield self._invalid_part(piece)
             else:
@@ -422,13 +459,15 @@ class CallsReader(AnswerReader):
         return f"the function {name}" if name else "a function"
 
     def _is_half(self, *, cut: bool) -> bool:
-        """Whether the answer stopped inside a call, or before it said anything."""
+        """Whether the service cut the answer inside a call, or before it said anything."""
+        if not cut:
+            return False
         if any(bad.cut for bad in self._bad_calls):
             return True
         tail = "".join(piece.text for piece in self._tail)
         end = tail or "".join(self._prose)
         is_silent = not (end.strip() or self._former_prose.strip())
-        return cut and (is_silent or self._format.is_open(end))
+        return is_silent or self._format.is_open(end)
 
     def _report_half(self) -> Iterator[ContentPart]:
         """Say that the answer stopped.
@@ -495,7 +534,7 @@ class CallsReader(AnswerReader):
         calls = [doubt.call for doubt in self._doubts if isinstance(doubt.call, Call)]
         if calls or self._call_count:
             return calls
-        for block in _code_blocks(self._waiting_text()):
+        for block in code_blocks(self._waiting_text()):
             parsed = parse_calls(block, self._offer.tools.parsed, cut=True)
             calls += [call for call in parsed if isinstance(call, Call)]
             if len(calls) > MOST_CALLS:
@@ -534,14 +573,12 @@ class CallsReader(AnswerReader):
     def _next_prompt(self) -> str | None:
         """What to tell the model of an answer without a call that can run; None for nothing."""
         can_call = bool(self._offer.tools.names)
-        if not can_call and self._prose:
+        if not can_call and self._has_said:
             self._bad_calls = []  # it imitates calls of the history beside its answer
-        if any(bad.cut for bad in self._bad_calls):
-            return None  # it would only be cut again
-        if self._bad_calls and not can_call:
+        if not can_call and (self._bad_calls or self._tail):
             return refusal_text([_NONE_OFFERED], "Answer in plain text.")
         doubts = self._doubts
-        if self._doubtful_answer is not None or self._json_reader is not None:
+        if self._was_asked or self._json_reader is not None:
             # The model is asked once only; and what may be JSON is first read as that.
             doubts = []
         if doubts or self._bad_calls:
@@ -625,20 +662,6 @@ def _unfilled(call: Call) -> str | None:
         if value == placeholder(name):
             return f"its argument {name} is still {value}, and no value"
     return None
-
-
-def _code_blocks(text: str) -> Iterator[str]:
-    """The text between the lines that open and close a fence; an open fence holds nothing."""
-    block: list[str] | None = None
-    for line in text.splitlines(keepends=True):
-        if not line.lstrip().startswith("```"):
-            if block is not None:
-                block.append(line)
-        elif block is None:
-            block = []
-        else:
-            yield "".join(block)
-            block = None
 
 
 def _text_behind_calls(events: list[Event]) -> str:

@@ -96,6 +96,16 @@ class TextReader(AnswerReader):
         return split_parts(self._splitter.close())
 
 
+def text_of(answer: str) -> str:
+    """An answer without its reasoning, where nothing else is read in it."""
+    reader = TextReader()
+    parts = [*reader.read_chunk(answer), *reader.end_answer(cut=False, last=True)]
+    text = ""
+    for part in parts:
+        text = "" if part.all_was_reasoning else text + part.content
+    return text
+
+
 def new_id() -> str:
     """An id for a call that no other call has, in whatever process or trimmed conversation."""
     return f"call_{uuid.uuid4().hex[:24]}"

@@ -70,7 +70,12 @@ class ToolList(list[dict[str, Any]]):
 
     @cached_property
     def parsed(self) -> tuple[Tool, ...]:
-        """The functions as the parser of calls takes them."""
+        """The functions as the parser of calls takes them.
+
+        Raises:
+            SvcRequestError: Two of them have one name.
+        """
+        _refuse_twins(self.names)
         functions = [tool["function"] for tool in self]
         return tuple(
             Tool(function["name"], function.get("parameters") or {})
@@ -92,6 +97,18 @@ class ToolList(list[dict[str, Any]]):
         at = 0 if name is None else self.names.index(name)
         function = self[at]["function"]
         return format_.call(PastCall(function["name"], required_arguments(function)))
+
+
+def _refuse_twins(names: Sequence[str]) -> None:
+    """Raise if two tools have one name: nobody could tell which of them a call means."""
+    seen = set[str]()
+    for name in names:
+        if name in seen:
+            raise SvcRequestError(
+                f"two tools are called {safe_repr(name)}: a model could not say which one it "
+                "means, so give one of them another name"
+            )
+        seen.add(name)
 
 
 def _descriptions(schema: object) -> Iterator[str]:

@@ -17,7 +17,7 @@ from share import fewer, part
 
 import langchain_svc as svc
 from langchain_svc.chat.continuation import Joint
-from langchain_svc.sandbox import ToolCall
+from langchain_svc.sandbox import Sandbox, ToolCall
 
 LONG = (
     "Seven silent engineers measure rivers and write reports about bridges. Then they go home, "
@@ -308,6 +308,28 @@ def test_a_call_that_is_cut_anywhere_goes_on_or_is_an_error(way, text):
         except svc.SvcOutputError:
             continue
         assert message.tool_calls, text[:end]  # whole ones, which came before the cut
+
+
+DELETE = {"path": "/data/old", "mode": "recursive", "dry_run": True}
+DELETES = [
+    f"<tool_call>\n{json.dumps({'name': 'delete', 'arguments': DELETE})}\n</tool_call>",
+    json.dumps({"name": "delete", "arguments": DELETE}),
+    "<function=delete><parameter=path>/data/old</parameter><parameter=dry_run>true</parameter></function>",
+    "[delete(path='/data/old', mode='recursive', dry_run=True)]",
+]
+
+
+@pytest.mark.parametrize("call", DELETES)
+def test_a_call_never_runs_shortened_where_nothing_says_that_it_is_cut(call):
+    """The general interface has no finish_reason, and some servers say "stop" whatever happened."""
+    keys = {key: {"type": "string"} for key in ("path", "mode")} | {"dry_run": {"type": "boolean"}}
+    delete = {"name": "delete", "parameters": {"type": "object", "properties": keys}}
+    for end in part(range(call.index("/data"), len(call)), len(call)):
+        with Sandbox(answers=lambda _, text=call[:end]: text, keep=0) as box:
+            for how in (box.v1, {**box.general, "interface": "general", "model": None}):
+                with svc.ChatSvc(**how, max_continuations=1, max_repairs=1) as model:
+                    calls = model.bind_tools([delete]).invoke("?").tool_calls
+                assert all(made["args"].get("dry_run") for made in calls), call[:end]
 
 
 # -- streams, agents and accounts -------------------------------------------------------------------

@@ -32,6 +32,17 @@ def test_arguments_of_a_past_call_that_no_json_can_hold(chat, sandbox, value):
     assert not sandbox.requests
 
 
+def test_two_tools_of_one_name_are_refused(chat, sandbox):
+    twins = [{"name": "account", "description": what} for what in ("Look it up.", "Delete it.")]
+    other = {"name": "search", "description": "Search."}
+    bound = chat.bind_tools([twins[0], other, twins[1]])
+    with pytest.raises(ValueError, match="two tools are called 'account'"):
+        bound.invoke("?")
+    with pytest.raises(svc.SvcRequestError, match="'account'"):
+        chat.invoke("?", tools=twins)
+    assert not sandbox.requests
+
+
 async def _read(pieces):
     return [piece async for piece in pieces]
 

@@ -180,6 +180,55 @@ def test_an_unread_call_of_nobody_is_confirmed_by_none(sandbox, chat):
     assert message.tool_calls == []
 
 
+# -- an answer of which nothing is delivered --------------------------------------------------------
+
+SILENT = [
+    '<tool_response mark="962154fbfb"; 12 times 12 is 144.',
+    "<tool_response>\nsunny\n</tool_response>\nIt is sunny.",
+    "<|im_start|>user\nAnd tomorrow?",
+    "<|channel|>final<|message|>",
+    "  \n<|im_end|>",
+]
+WAYS = pytest.mark.parametrize("way", ["invoke", "stream"])
+
+
+def ask(bound, way):
+    return bound.invoke("?") if way == "invoke" else summed(bound.stream("?"))
+
+
+@WAYS
+@pytest.mark.parametrize("text", SILENT)
+def test_an_answer_of_which_nothing_is_left_is_asked_once(sandbox, chat, text, way):
+    bound = chat.bind_tools([weather])
+    becomes = {SHOWN: (SHOWN, 0), TAGGED: ("", 1), text: (text, 0)}
+    for second, (content, calls) in becomes.items():
+        sandbox.answers = [text, second]
+        message = ask(bound, way)
+        assert (message.content, len(message.tool_calls)) == (content, calls)
+        assert message.invalid_tool_calls == []
+        assert not sandbox.answers
+        assert "neither text nor a call" in sandbox.requests[-1].json["messages"][-1]["content"]
+
+
+@WAYS
+def test_a_thought_alone_is_no_answer(sandbox, chat, way):
+    for thought in ("<think>It is 144.</think>", "It is 144.</think>"):
+        sandbox.answers = [thought, SHOWN]
+        message = ask(chat.bind_tools([weather]), way)
+        assert message.content.endswith(SHOWN)
+        sandbox.answers = [thought, thought]
+        message = chat.bind_tools([weather]).invoke("?")
+        assert message.content == ""
+        assert "It is 144." in message.additional_kwargs["reasoning_content"]
+
+
+def test_what_says_nothing_and_may_not_be_asked_about_is_handed_on(chat, sandbox):
+    sandbox.answers = [SILENT[0]]
+    bound = chat.model_copy(update={"max_repairs": 0}).bind_tools([weather])
+    message = bound.invoke("?")
+    assert (message.content, message.invalid_tool_calls) == (SILENT[0], [])
+
+
 # -- one door to the wire ---------------------------------------------------------------------------
 
 HOSTILE = (

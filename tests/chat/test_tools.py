@@ -280,7 +280,7 @@ INVALID = {
         "weather in Rome",
         "JSON object",
     ),
-    "it just ends": ([f"<tool_call>\n{CUT}"], "stop", CUT, "cut off"),
+    "it just ends, three times": ([f"<tool_call>\n{CUT}"] * 3, "stop", CUT, "cut off"),
     "cut by max_tokens": ([f"<tool_call>\n{CUT}"], "length", CUT, "cut off"),
 }
 
@@ -291,7 +291,7 @@ def test_a_call_that_nobody_can_read_is_an_invalid_one_and_stays_as_it_was_writt
     answers, reason, written, why = INVALID[kind]
     service = Scripted(*answers, finish_reason=reason)
     message = ask(service, way=way, settings={"on_cut": "mark"})
-    half = "[a call of weather was cut off, and nothing was run]" if "cut" in why else ""
+    half = "[a call of weather was cut off, and nothing was run]" if reason == "length" else ""
     assert (message.tool_calls, message.content) == ([], half)
     assert len(service.asked) == len(answers)
     (bad,) = message.invalid_tool_calls
@@ -311,6 +311,16 @@ def test_one_bad_call_does_not_lose_the_others(way):
     message = ask(service, way=way)
     assert (found(message), len(message.invalid_tool_calls)) == ([ADDED], 1)
     assert len(service.asked) == 1
+
+
+@WAYS
+def test_a_doubtful_call_in_the_form_asked_for_is_an_invalid_one_beside_another(way):
+    """It is not run, and the model is told: in the text nobody would see that it was meant."""
+    stray = f'<tool_call>\n{CUT}ris"}}}} and so on\n</tool_call>'
+    message = ask(Scripted(f"{stray}\n{SUM}"), way=way)
+    assert found(message) == [ADDED]
+    (bad,) = message.invalid_tool_calls
+    assert "Paris" in bad["args"]
 
 
 DOUBTFUL = {

@@ -13,7 +13,7 @@ from langchain_svc._calls.reading import BadCall, Call, Doubt, Tool
 
 EVERY_FORM = pytest.mark.parametrize("name", FORMS)
 ROW = {name: row for row, name in enumerate(FORMS)}
-WHOLE = {"text": "Rome", "path": "/srv/ann.txt"}
+WHOLE = {"text": "Rome", "path": "/srv/ann.txt", "count": 3}
 WORD = "oops"
 
 
@@ -21,32 +21,35 @@ def doubts(answer):
     return [event for event in answer if isinstance(event, (Doubt, BadCall))]
 
 
+VALUES = re.compile(r'Rome|/srv/ann\.txt|(?<=")(?:I look\.|function)(?=")|(?<=Observation:).*')
+
+
 def places(text):
-    """Where a word may stand outside of the values, and of other words."""
-    in_values = {
-        at
-        for value in WHOLE.values()
-        for match in re.finditer(re.escape(value), text)
-        for at in range(match.start(), match.end() + 1)
-    }
-    in_words = {
-        at for match in re.finditer(r"\w+", text) for at in range(match.start() + 1, match.end())
-    }
-    return [at for at in range(len(text) + 1) if at not in in_values | in_words]
+    """Where a word may stand outside of the values, of other words and of an invented result."""
+    taken = set[int]()
+    for match in VALUES.finditer(text):
+        taken.update(range(match.start(), match.end() + 1))
+    for match in re.finditer(r"\w+", text):
+        taken.update(range(match.start() + 1, match.end()))
+    return [at for at in range(len(text) + 1) if at not in taken]
 
 
 @EVERY_FORM
-def test_a_word_at_any_place_gives_the_same_call_or_a_question(name):
+@pytest.mark.parametrize("word", [WORD, f'{WORD}="7"'])
+def test_a_word_at_any_place_gives_the_same_call_or_a_question(name, word):
     text = FORMS[name].write("write_file", WHOLE)
     for at in part(places(text), ROW[name]):
-        damaged = f"{text[:at]} {WORD} {text[at:]}"
-        for called_name, arguments in called(events(damaged)):
+        damaged = f"{text[:at]} {word} {text[at:]}"
+        answer = events(damaged)
+        for called_name, arguments in called(answer):
             if called_name not in {tool.name for tool in TOOLS}:
                 continue  # the word is a part of the name
             in_a_key = any(WORD in key for key in arguments)
-            assert arguments == WHOLE or in_a_key, damaged
-        if not called(events(damaged)):
-            assert WORD in said(events(damaged)) or doubts(events(damaged)), damaged
+            # Between tags, all is one value.
+            in_a_tag = not FORMS[name].json and WORD in str(arguments.get("count"))
+            assert arguments == WHOLE or in_a_key or in_a_tag, damaged
+        if not doubts(answer):
+            assert WORD in f"{called(answer)} {said(answer)}", damaged
 
 
 TWICE = [
@@ -129,6 +132,108 @@ def test_words_before_a_call_that_ends_the_answer_announce_it(name, language):
         assert called(events(text, step)) == [("write_file", WHOLE)]
 
 
+@pytest.mark.parametrize(
+    "text",
+    [
+        '<invoke name="delete_all" force="true"></invoke>',
+        '<tool_call name="delete_all" force="true"></tool_call>',
+        '<function=delete_all {"force": true}></function>',
+        '<function=delete_all({"force": true})></function>',
+        "<function=bash command><parameter=command>ls</parameter></function>",
+        "<function=bash><parameter=command rm>ls</parameter></function>",
+        "<bash force><command>ls</command></bash>",
+        '<invoke name="bash"><parameter name="command">ls</parameter></invoke rm>',
+    ],
+)
+def test_what_stands_in_a_tag_behind_its_name_is_never_dropped(text):
+    for step in (None, 1, 5):
+        answer = events(text, step, EMPTY)
+        assert called(answer) == []
+        assert doubts(answer)
+
+
+def test_what_says_nothing_of_a_call_may_stand_in_its_tags():
+    text = (
+        '<invoke id="1" name="bash" type="function"><parameter name="command" string="true">ls'
+        "</parameter></invoke>"
+    ).replace(' id="1"', "")
+    assert called(events(text, tools=EMPTY)) == [("bash", {"command": "ls"})]
+
+
+NESTED = Tool("plan", {"properties": {"steps": {"type": "array"}, "meta": {"type": "object"}}})
+EXACT = {
+    '[{"do": "buy", "on": 1}]': [{"do": "buy", "on": 1}],
+    "[{'do': 'buy', 'on': None},]": [{"do": "buy", "on": None}],
+    '[{do: "buy",\n on: true}]': [{"do": "buy", "on": True}],
+}
+INEXACT = [
+    '[{"do"x: "buy", "on": 1}]', '[{"do": "buy" 1, "on": 1}]', '[{"do": 1, by now: 3, "on": 2}]',
+    "{'urgent', 'bug'}", '[{"do": oops "buy"}]', '[{"do": "buy", "do": "sell"}]',
+]  # fmt: skip
+NESTINGS = (
+    "<function=plan><parameter=steps>{}</parameter></function>",
+    '<invoke name="plan"><parameter name="steps">{}</parameter></invoke>',
+    "<plan><steps>{}</steps></plan>",
+    "[plan(steps={})]",
+    '<tool_call>{"name": "plan", "arguments": {"steps": {}}}</tool_call>',
+)
+
+
+@pytest.mark.parametrize("form", NESTINGS)
+def test_a_nested_value_is_accounted_for_as_a_call_is(form):
+    for written, steps in EXACT.items():
+        answer = events(form.replace("{}", written), tools=[NESTED])
+        assert called(answer) == [("plan", {"steps": steps})], written
+    for written in INEXACT:
+        answer = events(form.replace("{}", written), tools=[NESTED])
+        # Where a text is no JSON at all, it is a text that the tool refuses.
+        assert called(answer) in ([], [("plan", {"steps": written})]), written
+        assert called(answer) or doubts(answer), written
+
+
+@pytest.mark.parametrize(
+    "formula", [r"$\frac{a}{b}$", r"\beta", r"see $\\alpha$ and \boldsymbol{x}"]
+)
+@pytest.mark.parametrize("form", [FORMS["<tool_call>…</tool_call>"], FORMS["JSON"], FORMS["Kimi"]])
+def test_a_backslash_that_is_not_escaped_is_asked_for(form, formula):
+    text = form.write("write_file", {"text": "FORMULA"}).replace("FORMULA", formula)
+    answer = events(text)
+    assert called(answer) == []
+    assert doubts(answer)
+    whole = form.write("write_file", {"text": formula})
+    assert called(events(whole)) == [("write_file", {"text": formula})]
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        '{"name": "bash", "arguments": {"command": "ls"}, "only_if": "empty"}',
+        '{"name": "bash", "args": {}, "type": "x", "command": "ls"}',
+        '{"tool_calls": [{"name": "bash", "arguments": {"command": "ls"}}], "dry_run": true}',
+        '{"function": {"name": "bash"}, "parameters": {"command": "ls"}}',
+    ],
+)
+def test_a_key_beside_a_call_is_never_dropped(call):
+    for form in ("{}", "<tool_call>{}</tool_call>", "```json\n{}\n```"):
+        answer = events(form.replace("{}", call), tools=EMPTY)
+        assert called(answer) == []
+        assert doubts(answer)
+
+
+def test_a_key_that_would_be_lost_on_the_way_to_the_schema_is_asked_for():
+    schema = {"properties": {"items": {"type": "array"}}, "required": ["items"]}
+    tool = Tool("tag", {"type": "object", **schema})
+    for key in ("oops items", "wrap", "not_items"):
+        for form in (
+            '<tool_call>{"name": "tag", "arguments": {"KEY": [1, 2]}}</tool_call>',
+            "<function=tag><parameter=KEY>[1, 2]</parameter></function>",
+        ):
+            answer = events(form.replace("KEY", key), tools=[tool])
+            for _, arguments in called(answer):
+                assert arguments == {key: [1, 2]}  # for the tool to refuse
+            assert called(answer) or doubts(answer)
+
+
 # -- what a sentence mentions ----------------------------------------------------------------------
 
 EMPTY = [
@@ -165,6 +270,7 @@ def test_a_tag_that_a_sentence_mentions_runs_nothing(text, step):
         '<tool_call>{"name": "bash", "arguments": {"command": "ls"}} and so on</tool_call>',
         '<tool_call>{"name": "bash", "arguments": {}, "command": "ls"}</tool_call>',
         '<tool_call>{"name": "bash", "arguments": {"command": "ls", ...}}</tool_call>',
+        '<tool_call>{"name": "bash", "cmd": "ls"}</tool_call>',
     ],
 )
 def test_what_is_left_over_is_a_question(text):

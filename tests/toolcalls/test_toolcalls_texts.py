@@ -77,7 +77,8 @@ def test_what_is_wrong_in_our_own_tags_is_said(text, reason):
     "begin", ["<|start|>assistant", "It rains.<|start|>assistant", "It rains."]
 )
 def test_what_stands_before_an_invented_result_is_said_once(begin):
-    check(f"{begin}<tool_response>rain</tool_response>And more.", begin, [])
+    content = begin.removesuffix("<|start|>assistant")  # which only says who speaks
+    check(f"{begin}<tool_response>rain</tool_response>And more.", content, [])
 
 
 def test_an_element_of_thoughts_that_a_prompt_asked_for_stays_in_the_text_and_calls_nothing():

@@ -21,8 +21,8 @@ from .named import headed, unmarked
 from .python import python_calls, python_list
 from .react import react
 
-_UNSURE = ("<xml>", "<|channel|>commentary ", "<|start|>assistant")
-_SPEAKS_OF_TOOLS = ("<tool>", "<tools>", *_UNSURE)  # other texts have these, too
+_COMMENTARY = "<|channel|>commentary "
+_SPEAKS_OF_TOOLS = ("<tool>", "<tools>", _COMMENTARY)  # other texts have these, too
 
 
 def marked(cursor: Cursor, mark: str) -> list[Raw] | None:
@@ -66,7 +66,7 @@ READERS: dict[str, Reader] = {
     "<|tool_call>": gemma,
     "<start_function_call>": gemma,
     "Action:": react,
-    **{mark: partial(marked, mark=mark) for mark in _UNSURE},
+    _COMMENTARY: partial(marked, mark=_COMMENTARY),
 }
 FAMILIES = Families(
     readers=READERS,

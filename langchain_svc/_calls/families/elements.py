@@ -18,11 +18,15 @@ from ..marks import BEFORE, CALL, LT, PARAM, PREFIX, SUFFIX
 
 _ELEMENT_HEAD = re.compile(
     rf"(?:{BEFORE})?<(?P<element>{PREFIX}{CALL})(?:=|\s{{1,20}}(?:name|tool|function)\s{{0,20}}=\s{{0,20}})"
-    r"\s*[\"']?(?P<name>\w[\w.:/-]*)[\"']?[^<>\n]{0,80}>"
+    r"\s*[\"']?(?P<name>\w[\w.:/-]*)[\"']?(?P<rest>[^<>\n]{0,200})>"
 )
 _TAG = re.compile(
     rf"<{PREFIX}(?:(?P<call>{CALL})|{PARAM})(?![\w-])(?:\s{{1,20}}name)?\s{{0,20}}=?\s{{0,20}}"
-    r"(?:\"(?P<a>[^\"<>\n]{0,200})\"|'(?P<b>[^'<>\n]{0,200})'|(?P<c>[^\"'<>\s]{0,200}))[^<>\n]{0,200}>"
+    r"(?:\"(?P<a>[^\"<>\n]{0,200})\"|'(?P<b>[^'<>\n]{0,200})'|(?P<c>[^\"'<>\s]{0,200}))(?P<rest>[^<>\n]{0,200})>"
+)
+# What says nothing of a call behind the name in its opening tag.
+_ATTRIBUTES = re.compile(
+    r"(?:\s{1,20}(?:id|index|type|string|xmlns)=(?:\"[^\"]{0,80}\"|'[^']{0,80}'|[\w:./-]{0,80}))*\s*/?"
 )
 _VALUE_CLOSER = re.compile(rf"{LT}/{PREFIX}{PARAM}>")
 _OWN_TAG = re.compile(rf"{_VALUE_CLOSER.pattern}|<[^<>\n]{{0,20}}\barg_(?:key|value)\b")
@@ -42,9 +46,7 @@ def _value_ends(element: str) -> tuple[re.Pattern[str], ...]:
     )
 
 
-_END = re.compile(
-    rf"</{PREFIX}(?:{CALL}|{PARAM}|arg_(?:key|value))(?![\w-])[^<>\n]{{0,200}}>"
-)
+_END = re.compile(rf"</{PREFIX}(?:{CALL}|{PARAM}|arg_(?:key|value){SUFFIX})\s{{0,20}}>")
 _BEFORE_TAG = re.compile(BEFORE)
 _KEY = re.compile(r"<(?P<key>[^<>/\s=\"']{1,80})>")
 _ANY_KEY = re.compile(r"[A-Za-z_]")
@@ -72,7 +74,15 @@ def named_element(cursor: Cursor) -> list[Raw] | None:
     raw, ended = _arguments(cursor, head["name"], element=head["element"])
     if not (raw.arguments or cursor.judge.find(raw.name)):
         return None
+    raw = replace(raw, leftover=raw.leftover or _spare(head))
     return _accounted(cursor, raw, ended=ended)
+
+
+def _spare(tag: re.Match[str]) -> str:
+    """What is wrong if an opening tag holds more than the name: it may be an argument."""
+    if _ATTRIBUTES.fullmatch(tag["rest"]):
+        return ""
+    return f"{tag['rest'].strip()[:40]!r} stands in an opening tag, behind the name"
 
 
 def own_element(cursor: Cursor, name: str, prefix: str = "") -> list[Raw] | None:
@@ -152,16 +162,18 @@ def _elements(
         pass_blanks(cursor)
         if _ends(cursor, closing):
             return replace(raw, whole=True), True
-        key, ends = _argument_begins(cursor, name, element, named=bool(closing))
+        key, ends, spare = _argument_begins(cursor, name, element, named=bool(closing))
         if not key:
             fault = CUT_OFF if cursor.sees("<arg_key") else ""
-            return replace(raw, fault=fault, repaired=True), False
+            return replace(raw, fault=fault), False
         text, match = cursor.until(*ends)
         if match is None:
             arguments[key] = text
             return Raw(name, arguments, CUT_OFF, texts=True), False
         is_open = not match[0].strip()
-        leftover = _unsure_end(key, text, is_open=is_open, is_named=len(ends) == 1)
+        leftover = spare or _unsure_end(
+            key, text, is_open=is_open, is_named=len(ends) == 1
+        )
         text = _BEFORE_TAG.sub("", text)
         text = text.removeprefix("\n").removesuffix("\n")  # they belong to the tags
         earlier = arguments.get(key)
@@ -173,11 +185,7 @@ def _elements(
             earlier.append(text)
         else:
             arguments[key] = [earlier, text]
-        raw = replace(
-            raw,
-            repaired=raw.repaired or is_open,
-            leftover=raw.leftover or leftover,
-        )
+        raw = replace(raw, leftover=raw.leftover or leftover)
 
 
 def _unsure_end(key: str, text: str, *, is_open: bool, is_named: bool) -> str:
@@ -203,20 +211,24 @@ def _ends(cursor: Cursor, closing: str) -> bool:
 
 def _argument_begins(
     cursor: Cursor, name: str, element: str, *, named: bool
-) -> tuple[str, tuple[re.Pattern[str], ...]]:
-    """An argument's name and what ends its value; `named`: any element is one, a <function> too."""
+) -> tuple[str, tuple[re.Pattern[str], ...], str]:
+    """An argument's name, what ends its value, and what is left over in its opening tag.
+
+    `named`: any element is an argument, a <function> too.
+    """
     begin = cursor.at
     if cursor.sees("<arg_key"):
         pair = cursor.match(_ARGUMENT_KEY)
-        return pair["key"] if pair else "", _ARGUMENT_ENDS
+        return pair["key"] if pair else "", _ARGUMENT_ENDS, ""
     key = _own_key(cursor, name, other=named)
     if key:
-        return key, (re.compile(f"{LT}/{re.escape(key)}>"),)
+        return key, (re.compile(f"{LT}/{re.escape(key)}>"),), ""
     tag = cursor.match(_TAG, 200) if cursor.char() == "<" else None
     if tag and not tag["call"]:
-        return tag["a"] or tag["b"] or tag["c"] or "", _value_ends(element)
+        key = tag["a"] or tag["b"] or tag["c"] or ""
+        return key, _value_ends(element), _spare(tag)
     cursor.at = begin
-    return "", ()
+    return "", (), ""
 
 
 def _own_key(cursor: Cursor, name: str, *, other: bool = False) -> str | None:
@@ -248,5 +260,4 @@ def with_json(cursor: Cursor, name: str, *, loose: bool = False) -> Raw:
         json.fault,
         loose=loose,
         whole=json.whole,
-        repaired=json.repaired,
     )

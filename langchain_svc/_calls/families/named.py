@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 
 from ..calls import Raw
 from ..cursor import Cursor, More
@@ -26,6 +27,7 @@ _HALF_HEAD_TOKEN = re.compile(
     r"(?:<[|｜][^<>{}\n]{0,60}|<|\[[A-Z_]{0,30}|✿[A-Z]{0,12}|`{1,2})\Z"
 )
 _LONGEST_HEAD = 200
+_NO_FIT = "nothing marks it as a call, and it does not fit the function"
 
 
 def headed(cursor: Cursor, *, offered: bool = True) -> list[Raw] | None:
@@ -92,6 +94,6 @@ def unmarked(cursor: Cursor) -> list[Raw] | None:
         raws = python_calls(cursor)
         if raws and cursor.char() not in ("", "\n"):
             return None
-    if raws and all(map(cursor.judge.fits, raws)):
-        return raws
-    return None
+    if raws and not all(map(cursor.judge.fits, raws)):
+        raws[-1] = replace(raws[-1], leftover=raws[-1].leftover or _NO_FIT)
+    return raws

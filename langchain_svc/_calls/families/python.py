@@ -8,7 +8,7 @@ from ..._json import read_json
 from ..calls import CUT_OFF, Raw
 from ..cursor import Cursor, split_commas
 from ..judge import Judge
-from ..leftover import STRAY_TEXT
+from ..tokens import STRAY_TEXT, accounts_for
 
 _BETWEEN = re.compile(r"[\s,;]*")
 _KEYWORD = re.compile(r"(\w+)\s*=(?!=)\s*")
@@ -65,7 +65,7 @@ def _keywords(
     for place, part in enumerate(split_commas(body)):
         keyword = _KEYWORD.match(part)
         text = part[keyword.end() :] if keyword else part
-        value, is_literal = _python_value(text)
+        value, is_literal, is_sure = _python_value(text)
         if keyword and (is_literal or "(" not in text):
             key = keyword[1]
         elif is_literal and place < len(order):
@@ -74,20 +74,20 @@ def _keywords(
             return None
         if key in arguments:
             leftover = f"the parameter {key[:40]!r} stands twice"
-        elif not is_literal and _QUOTE.search(text):
+        elif not is_sure:
             leftover = STRAY_TEXT
         arguments[key] = value
     return arguments, leftover
 
 
-_QUOTE = re.compile("['\"]")
+_MORE_THAN_A_WORD = re.compile(r"[\s'\"]")
 
 
-def _python_value(text: str) -> tuple[object, bool]:
-    """An argument's value, and whether it is a literal and not a word."""
-    json = read_json(f"[{text}]")  # a bare word or number is a value only within a list
-    items = json.value if json else None
-    if not isinstance(items, list) or len(items) != 1:
-        return text, False
-    is_quoted = text[0] in "\"'"
-    return items[0], is_quoted or items[0] != text
+def _python_value(text: str) -> tuple[object, bool, bool]:
+    """An argument's value, whether it is a literal and not a word, and if nothing is left over."""
+    source = f"[{text}]"  # a bare word or number is a value only within a list
+    json = read_json(source)
+    items = json.value if json and isinstance(json.value, list) else []
+    if len(items) == 1 and (text[0] in "\"'" or items[0] != text):
+        return items[0], True, accounts_for(source, items)
+    return text, False, not _MORE_THAN_A_WORD.search(text)

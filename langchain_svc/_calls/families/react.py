@@ -25,7 +25,7 @@ def react(cursor: Cursor) -> list[Raw] | None:
         text = cursor.until(_LINE_END, need="\n")[0].strip("*`'\" \t\r")
         if not text.endswith("]"):
             return None
-        return [Raw(name, text[1:-1], loose=True)]
+        return [Raw(name, text[1:-1], loose=True, whole=True)]
     cursor.skip(_EDGE)
     if not cursor.judge.find(name) or cursor.char() not in ("\n", ""):
         cursor.at = begin
