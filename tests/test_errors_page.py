@@ -126,6 +126,10 @@ PRODUCERS = {
     "image": lambda s: chat(s).invoke([("user", [IMAGE])]),
     "name of a tool": lambda s: chat(s).bind_tools(["weather"]),
     "one tool": lambda s: chat(s).bind_tools(Meeting),
+    "no schema": lambda s: chat(s).with_structured_output({"name": "string", "age": "int"}),
+    "a list of arguments": lambda s: chat(s).bind_tools(
+        [{"name": "a", "description": "Look.", "parameters": {"type": "array"}}]
+    ),
     "twins": lambda s: chat(s).invoke("x", tools=[{"name": "a", "description": "Look."}] * 2),
     "name of a schema": lambda s: chat(s).with_structured_output("Meeting"),
     "slip in a schema": lambda s: chat(s).with_structured_output(
