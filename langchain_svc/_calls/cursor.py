@@ -16,7 +16,6 @@ from types import MappingProxyType
 from .._json import (
     JsonValue,
     attempt_json,
-    lacks_backslash,
     once,
     refuse_constant,
 )
@@ -222,8 +221,6 @@ def json_at(text: str, begin: int, *, final: bool) -> Json:
                 return _broken_json(text, begin, final=final)
             size *= 4
         else:
-            if lacks_backslash(part, 0, end):
-                return _broken_json(text, begin, final=final)
             return Json(value, begin + end, end, whole=True)
 
 

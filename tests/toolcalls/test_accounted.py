@@ -204,6 +204,13 @@ def test_a_backslash_that_is_not_escaped_is_asked_for(form, formula):
     assert called(events(whole)) == [("write_file", {"text": formula})]
 
 
+@pytest.mark.parametrize("escape", [r"\frac{a}{b}", r"\beta"])
+def test_a_backslash_of_a_formula_in_code_is_asked_for(escape):
+    answer = events(f'[write_file(text="${escape}$")]')
+    assert called(answer) == []
+    assert doubts(answer)
+
+
 @pytest.mark.parametrize(
     "call",
     [
