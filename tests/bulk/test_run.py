@@ -48,8 +48,16 @@ def test_every_row_has_its_result(chat, prompts, written):
 
 
 def test_results_are_in_the_inputs_order_on_request(folder, written):
+    asked = []
+    all_are_asked = asyncio.Event()
+
     async def slow_first(text):
-        await asyncio.sleep(0.2 if text == "0" else 0)
+        asked.append(text)
+        if len(asked) == 6:
+            all_are_asked.set()
+        if text == "0":
+            await all_are_asked.wait()
+            await asyncio.sleep(0.2)
         return text
 
     rows = [{"id": n, "prompt": str(n)} for n in range(6)]
