@@ -42,9 +42,9 @@ def read_tags(cursor: Cursor) -> list[Raw] | None:
         close(cursor, raws, "tool_call", demanded=True)
         if cursor.text[begin : cursor.at].rstrip().endswith("</tool_call>"):
             # It was closed, so max_tokens did not cut it: the model can be told.
-            fault = raws[-1].fault
-            fault = "a value in it does not end" if fault == CUT_OFF else fault
-            raws[-1] = replace(raws[-1], fault=fault, whole=True)
+            raws[-1] = replace(raws[-1], whole=True)
+            if raws[-1].fault == CUT_OFF:
+                raws[-1] = replace(raws[-1], fault="a value in it does not end")
         return raws
     if raws is not None and is_next(cursor):
         return raws  # these tags stand around those of the next call

@@ -13,12 +13,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from types import MappingProxyType
 
-from .._json import (
-    JsonValue,
-    attempt_json,
-    once,
-    refuse_constant,
-)
+from .._json import JsonValue, attempt_json, once, refuse_constant
 from .calls import CUT_OFF, MISSING, Raw
 from .judge import Judge
 from .tokens import STRAY_TEXT, accounts_for

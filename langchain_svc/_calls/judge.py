@@ -17,6 +17,7 @@ from .._json import (
     SchemaMismatch,
     fit_schema,
     has_surrogates,
+    lone_backslash,
     read_json,
     whole_characters,
 )
@@ -164,14 +165,12 @@ def _fitted_arguments(raw: Raw, tool: Tool) -> tuple[dict[str, Any], str]:
     text = arguments_json(arguments)
     if has_surrogates(text):
         arguments = whole_characters(arguments)
-    if control := _CONTROL.search(text):
-        raise SchemaMismatch([f"{control[1]} in it is a backslash that is not escaped"])
+    if word := lone_backslash(text, 0, len(text)):
+        raise SchemaMismatch([f"{word} in it is a backslash that is not escaped"])
     return arguments, problems
 
 
 _KEY_SIGNS = re.compile(r"[\W_]+")
-# A form feed or a backspace before a letter, which nobody means: \frac, \beta.
-_CONTROL = re.compile(r"(?<!\\)(?:\\\\)*(\\[bf][A-Za-z]{1,20})")
 
 
 def _arguments(raw: Raw, tool: Tool) -> dict[str, Any]:

@@ -9,4 +9,4 @@ from .parser import JsonValue
 from .partial import PartialObject
 from .scalars import shortened
 from .schema import TYPE_NAMES, CompiledSchema
-from .signs import has_surrogates, whole_characters
+from .signs import has_surrogates, lone_backslash, whole_characters

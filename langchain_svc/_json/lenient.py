@@ -13,7 +13,7 @@ from .parser import GOES_ON, MAX_DEPTH, Attempt, JsonValue, LenientParser
 from .signs import (
     SPACE,
     goes_on,
-    lacks_backslash,
+    lone_backslash,
     peek,
     skip,
     whole_characters,
@@ -100,7 +100,7 @@ def _read_strict(text: str, start: int) -> JsonValue | None:
         value, end = _DECODER.raw_decode(text, at)
     except (ValueError, RecursionError):
         return None
-    if lacks_backslash(text, at, end):
+    if lone_backslash(text, at, end):
         return None
     brackets = text.count("[", at, end) + text.count("{", at, end)
     if brackets > MAX_DEPTH and _is_too_deep(value):
