@@ -1,6 +1,7 @@
 """Marks in the text of an answer: how they are found as it comes, and those of thoughts."""
 
 from .markers import Markers
+from .pseudonyms import Pseudonymizer, Restorer, restored
 from .reasoning import (
     ALL_WAS_REASONING,
     CLOSES,

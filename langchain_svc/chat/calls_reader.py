@@ -34,6 +34,7 @@ from .._calls.reading import (
     code_blocks,
     parse_calls,
 )
+from .._text import Pseudonymizer
 from .messages import PERSON, guarded
 from .parts import ContentPart
 from .readers import AnswerReader, new_id, text_of
@@ -78,20 +79,23 @@ class CallsReader(AnswerReader):
         mark_cuts: bool,  # a call that was cut off is marked in the text, and no error
         # What the model has read: each text with its speaker.
         texts_read: Callable[[], Iterable[tuple[str, str]]],
+        pseudonyms: Pseudonymizer | None = None,  # what restores arguments
     ) -> None:
         self._offer = offer
         self._json_reader = json_reader
         self._format = tool_format
+        self._pseudonyms = pseudonyms
         self._split_reasoning = split_reasoning
         self._mark_cuts = mark_cuts
         descriptions = ("the description of a function", offer.tools.descriptions)
         self._replays = Replays(lambda: (*texts_read(), descriptions), asking=PERSON)
-        self._holds_arguments = self._replays.may_be if stream_arguments else None
+        self._holds_arguments = self._was_read if stream_arguments else None
         self._new_parser = partial(
             StreamParser,
             offer.tools.parsed,
             fences=tool_format is FORMATS["fenced"],
             thinks=thinks,
+            pseudonyms=pseudonyms,
         )
         # What the last question to the model was about.
         self._open_doubts: list[Doubt | BadCall] = []
@@ -299,7 +303,18 @@ class CallsReader(AnswerReader):
 
     def _source(self, call: Call) -> str | None:
         """Where the model has read the text of the call, if anywhere."""
-        return self._replays.source(call.name, call.arguments, call.source)
+        return self._replays.source(
+            call.name, call.arguments, self._restored(call.source)
+        )
+
+    def _was_read(self, text: str) -> bool:
+        """Whether the beginning of a call stands in a text that the model has read."""
+        return self._replays.may_be(self._restored(text))
+
+    def _restored(self, text: str) -> str:
+        if self._pseudonyms is None:
+            return text
+        return self._pseudonyms.restore(text)
 
     def _pass_call_on(self, call: Call) -> Iterator[ContentPart]:
         self._calls.append(call)
@@ -535,7 +550,12 @@ class CallsReader(AnswerReader):
         if calls or self._call_count:
             return calls
         for block in code_blocks(self._waiting_text()):
-            parsed = parse_calls(block, self._offer.tools.parsed, cut=True)
+            parsed = parse_calls(
+                block,
+                self._offer.tools.parsed,
+                cut=True,
+                pseudonyms=self._pseudonyms,
+            )
             calls += [call for call in parsed if isinstance(call, Call)]
             if len(calls) > MOST_CALLS:
                 return []  # no model means so many
@@ -649,7 +669,7 @@ class CallsReader(AnswerReader):
                 omission = "did not say that it"
             reason = f"{reason}, and the model {omission} means it"
         call_id = new_id()
-        arguments = guarded(source or doubt.text)
+        arguments = guarded(self._restored(source or doubt.text))
         return ContentPart(
             call=tool_call_chunk(name=name, args=arguments, id=call_id),
             failed=(call_id, reason),

@@ -29,6 +29,7 @@ ExtraFinder = Callable[[str], Iterable[tuple[int, int, str]]]
 # A writing holds none of these, so that restoring it within JSON leaves valid JSON.
 _CUTS = re.compile(r"""\\(?!u[0-9a-fA-F]{4})[nrtbf"\\/]?|[\n\r"]""")
 _DIGITS = re.compile(r"\d(?:[\d./-]*\d)?")
+_WHOLE = re.compile(r"\]\Z|\A\d{4}-\d\d-\d\d\Z")  # a mark or a date that ends here
 _BEFORE_SHORT_YEAR = "-/. '’\u00a0\t\n"
 _LONGEST_REST_OF_DATE = 16  # of an ISO date from its year on
 _KINDS_OF_OTHERS = {
@@ -250,9 +251,18 @@ class Engine:
         marks.sort(key=lambda replacement: replacement.start)
         return marks
 
-    def restore_end(self, text: str, start: int) -> str:
-        """The text after `start`, restored; what stands before it was restored already."""
-        return _replaced(text, self._restored(text, start), start)
+    def restore_end(self, text: str, start: int, *, cut: bool) -> str:
+        """The text after `start`, restored; what stands before it was restored already.
+
+        What a text that was `cut` off ends in is restored only if it cannot go on.
+        """
+        replacements = self._restored(text, start)
+        if cut and replacements:
+            last = replacements[-1]
+            is_open = last.end == len(text)
+            if is_open and not _WHOLE.search(text[last.start :]):
+                replacements.pop()
+        return _replaced(text, replacements, start)
 
     def restore_begin(self, text: str, start: int) -> tuple[str, int]:
         """What is certain of an unfinished text, restored from `start`; and where the rest is."""

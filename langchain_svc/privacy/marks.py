@@ -117,6 +117,8 @@ class MarkTable:
             return []
         marks: list[tuple[int, int, str]] = []
         for match in _MARK.finditer(text, start):
+            if match.end() == len(text) and _is_half(text, match.start()):
+                continue
             # The groups of one of three forms; the first writing has no number of its own.
             kind, number, index = [*filter(None, match.groups()), "1"][:3]
             writings = self._writings.get((kind.upper(), int(number)), [])
@@ -124,3 +126,9 @@ class MarkTable:
             if 0 <= position < len(writings):
                 marks.append((*match.span(), writings[position]))
         return marks
+
+
+def _is_half(text: str, start: int) -> bool:
+    """Whether a mark at the end of a text lacks its bracket, as [PERSON_1 of [PERSON_12]."""
+    before = text[max(0, start - 2) : start].rstrip()
+    return before.endswith("[") and text[-1].isdigit()
