@@ -80,6 +80,7 @@ class MarkTable:
     def __init__(self) -> None:
         self._lock = Lock()
         self._marks: dict[tuple[str, int, str], str] = {}
+        self._owners: dict[str, tuple[str, int]] = {}
         self._writings: dict[tuple[str, int], list[str]] = {}
         self._numbers: dict[tuple[str, str], int] = {}
         self._counts: dict[str, int] = {}
@@ -109,7 +110,12 @@ class MarkTable:
                 if len(writings) > 1:
                     mark = f"[{kind}_{number}_{len(writings)}]"
                 self._marks[kind, number, writing] = mark
+                self._owners.setdefault(writing, (kind, number))
             return mark
+
+    def owner(self, writing: str) -> tuple[str, int] | None:
+        """The kind and the number that a writing was marked with; None if it never was."""
+        return self._owners.get(writing)
 
     def restored(self, text: str, start: int = 0) -> Iterable[tuple[int, int, str]]:
         """The marks of a text that were given out: start, end and the writing."""
