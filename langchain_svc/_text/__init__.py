@@ -3,7 +3,13 @@
 from .letters import fold, is_invisible, normalized
 from .markers import Markers
 from .pseudonyms import Pseudonymizer, Restorer, restored
-from .reading import Reading, characters, rendered, without_partial_escape
+from .reading import (
+    Reading,
+    characters,
+    joined,
+    rendered,
+    without_partial_escape,
+)
 from .reasoning import (
     ALL_WAS_REASONING,
     CLOSES,

@@ -6,6 +6,7 @@ whoever looks for something in a text looks in its reading, and finds the place 
 
     characters(text)   undoes what stands for characters
     rendered(reading)  takes out what a page does not show: the tags of HTML, or all tags
+    joined(reading)    joins words that a line's end divides
 
 Each round takes time linear in the text, and there are `_ROUNDS` of them: an escape may stand in an
 escape. What can be something else is undone only where the text shows that it is not: `limit=50` is
@@ -68,7 +69,7 @@ _BLOCK_ELEMENTS = frozenset(
 )
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Reading:
     """A text as it reads: `begins` and `ends` are the places of each character in the original.
 
@@ -214,6 +215,17 @@ def _decoded(data: bytes) -> str:
 def without_partial_escape(text: str) -> str:
     """The text without the begin of an escape at its end, of which the rest is still to come."""
     return _PARTIAL_ESCAPE.sub("", text)
+
+
+_DIVIDED = re.compile(r"(?<=[^\W\d_])[-\u2010\u2011]\r?\n[ \t>]{0,20}(?=[^\W\d_])")
+
+
+def joined(reading: Reading) -> Reading:
+    """The reading without the hyphens that divide words at the ends of lines.
+
+    It is a reading of its own: some of them are hyphens of the word.
+    """
+    return _with_replaced(reading, _DIVIDED, lambda _: "")
 
 
 # -- pages -----------------------------------------------------------------------------------------

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from .._base.safe_errors import type_text
-from .._text import Reading, characters, rendered
+from .._text import Reading, characters, joined, rendered
 from .calendar_dates import (
     LONGEST_DATE,
     DateShift,
@@ -311,10 +311,13 @@ class Engine:
 
 
 def _readings(text: str) -> list[Reading]:
-    """What a text says: with its tags, whose attributes may name somebody, and without."""
+    """What a text says: with its tags, whose attributes may name somebody, and without.
+
+    Each also with the words whole that a line's end divides.
+    """
     decoded = characters(text)
-    page = rendered(decoded, all_tags=True)
-    return [decoded] if page is decoded else [decoded, page]
+    views = [*dict.fromkeys([decoded, rendered(decoded, all_tags=True)])]
+    return [*dict.fromkeys([*views, *map(joined, views)])]
 
 
 def _compact_dates(text: str, digits: str) -> Iterator[tuple[int, int]]:
