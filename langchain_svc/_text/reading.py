@@ -17,7 +17,7 @@ from __future__ import annotations
 
 import html
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from urllib.parse import unquote_to_bytes
 
@@ -124,7 +124,7 @@ def characters(text: str, *, is_mail: bool | None = None) -> Reading:
     reading = Reading(text)
     if "=" in text:
         undo = _mail_letters if is_mail else _letters_of_bytes
-        reading = _with_replaced(reading, _MAIL, undo)
+        reading = _with_replaced(reading, _MAIL.finditer(text), undo)
     return _with_characters(reading)
 
 
@@ -132,22 +132,33 @@ def _with_characters(reading: Reading) -> Reading:
     if _SIGNS.search(reading.text) is None:
         return reading
     for _ in range(_ROUNDS):
-        undone = _with_replaced(reading, _FORMATS, _undone)
+        undone = _with_replaced(reading, _escapes(reading.text), _undone)
         if undone is reading:
             break
         reading = undone
     return reading
 
 
+def _escapes(text: str) -> Iterator[re.Match[str]]:
+    """The escapes of a text: `re` passes quickly over all that cannot begin one."""
+    end = 0
+    for sign in _SIGNS.finditer(text):
+        if sign.start() >= end:
+            match = _FORMATS.match(text, sign.start())
+            if match is not None:
+                end = match.end()
+                yield match
+
+
 def _with_replaced(
     reading: Reading,
-    pattern: re.Pattern[str],
+    matches: Iterable[re.Match[str]],
     replace: Callable[[re.Match[str]], str | None],
 ) -> Reading:
     """The reading with other text in the place of matches; the same object if all stay."""
     writer: _Writer | None = None
     at = 0
-    for match in pattern.finditer(reading.text):
+    for match in matches:
         text = replace(match)
         if text is None:
             continue
@@ -225,7 +236,7 @@ def joined(reading: Reading) -> Reading:
 
     It is a reading of its own: some of them are hyphens of the word.
     """
-    return _with_replaced(reading, _DIVIDED, lambda _: "")
+    return _with_replaced(reading, _DIVIDED.finditer(reading.text), lambda _: "")
 
 
 # -- pages -----------------------------------------------------------------------------------------
