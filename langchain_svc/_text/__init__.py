@@ -1,4 +1,4 @@
-"""Marks in the text of an answer: how they are found as it comes, and those of thoughts."""
+"""Text: how it reads, and the marks in an answer as it comes: of thoughts, turns and its end."""
 
 from .letters import fold, is_invisible, normalized
 from .markers import Markers
@@ -25,3 +25,5 @@ from .reasoning import (
     end_of_reasoning,
     without_reasoning,
 )
+from .stop_cutter import StopCutter
+from .turn_tags import TurnTags

@@ -10,7 +10,7 @@ from __future__ import annotations
 import logging
 import time
 from collections.abc import Callable, Iterable, Sequence
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import Any, TypeAlias
 
 from langchain_core.messages import (
     AIMessage,
@@ -26,7 +26,7 @@ from pydantic_core import from_json
 from .._base.tokens import TOKENS_A_TURN, count_tokens
 from .._calls import defuse, has_turn_tags
 from .._service import Exchange
-from .._text import Pseudonymizer
+from .._text import Pseudonymizer, StopCutter, TurnTags
 from .._wire import (
     About,
     Event,
@@ -43,11 +43,7 @@ from .messages import THINKS_AHEAD, WireMessages
 from .parts import FINAL, ContentPart
 from .readers import AnswerReader
 from .registration import PROVIDER
-from .stop_cutter import StopCutter
 from .token_usage import token_usage, usage_metadata
-
-if TYPE_CHECKING:
-    from .turn_tags import TurnTags
 
 CALL_ERRORS = "invalid_tool_call_errors"
 """In `additional_kwargs`: why calls are invalid, by their ids."""
@@ -134,8 +130,6 @@ class Turn:
         if self._as_one_text and has_turn_tags(
             [message["role"] for message in messages]
         ):
-            from .turn_tags import TurnTags  # noqa: PLC0415  # of one interface only
-
             self._tags = TurnTags()
         self._running = self._new_exchange(messages)
         self.exchange: Exchange[list[Event]] | None = self._running

@@ -22,7 +22,7 @@ from share import fewer
 
 import langchain_svc as svc
 from chat import test_turns
-from langchain_svc.chat.turn_tags import TurnTags
+from langchain_svc._text import TurnTags
 from langchain_svc.sandbox import Fault, Sandbox
 
 TURN = re.compile(r'<turn role="(\w+)">\n(.*?)\n</turn>(?:\n|\Z)', re.DOTALL)
