@@ -272,8 +272,19 @@ class _Call:
         read: _Read,
     ) -> None:
         self._name = _letters(name, read)
-        self._pairs = list(islice(_pairs(arguments, read), _PARTS))
-        self._source_letters = _letters(source_text, read)
+        self._arguments = arguments
+        self._source_text = source_text
+        self._read = read
+
+    # Computed where the call's name stands in a text at all, which it does in few.
+
+    @cached_property
+    def _pairs(self) -> list[tuple[str | None, str]]:
+        return list(islice(_pairs(self._arguments, self._read), _PARTS))
+
+    @cached_property
+    def _source_letters(self) -> str:
+        return _letters(self._source_text, self._read)
 
     def stands_in(self, words: _Words, *, speaker_asks: bool) -> bool:
         """Whether the call stands in a reading as a call."""
