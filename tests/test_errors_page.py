@@ -70,7 +70,7 @@ def answered(text, use):
 def half_a_call(s):
     tool = {"title": "weather", "description": "The weather.", "type": "object"}
     tool["properties"] = {"city": {"type": "string"}}
-    return chat(s, max_tokens=15, max_continuations=0).bind_tools([tool]).invoke("x")
+    return chat(s, max_tokens=15, max_continuations=0, max_repairs=0).bind_tools([tool]).invoke("x")
 
 
 async def nested():

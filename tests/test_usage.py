@@ -154,8 +154,8 @@ def test_prices_that_cannot_be_read_are_refused_with_the_form(prices):
 
 def test_a_cut_answer_is_counted_and_one_that_went_on_is_not():
     with (
-        Sandbox(answers=["one two three four five six"] * 3) as s,
-        ChatSvc(model="svc-pro", max_tokens=3, **s.v1) as model,
+        Sandbox(answers=[" ".join(map(str, range(1_000, 1_030)))] * 3) as s,
+        ChatSvc(model="svc-pro", max_tokens=20, max_continuations=9, **s.v1) as model,
         SvcUsageCallbackHandler() as usage,
     ):
         model.invoke("Count.")

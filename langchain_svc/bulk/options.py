@@ -31,6 +31,7 @@ _NO_MATTER = ServiceSettings.model_fields.keys() - {"privacy"} | {
     "base_url",
     "base_url_v1",
     "callbacks",
+    "continue_by",
     "lc",
     "max_continuations",
     "max_tokens",

@@ -10,6 +10,7 @@ from langchain_core.messages.tool import tool_call_chunk
 
 from .._calls import (
     FORMATS,
+    TOO_LONG,
     Format,
     PastCall,
     choice_again_text,
@@ -32,13 +33,13 @@ from .._calls.reading import (
     arguments_json,
     code_blocks,
     parse_calls,
+    text_behind_calls,
 )
 from .._text import Pseudonymizer
 from .doubts import (
     call_of,
     doubts_among,
     is_loose,
-    text_behind_calls,
     unfilled,
     without,
 )
@@ -110,6 +111,7 @@ class CallsReader(AnswerReader):
         self._was_asked = False
         # The answer with these doubts, from the first of them on; None before any question.
         self._doubtful_answer: list[Prose | Doubt] | None = None
+        self._was_told_to_shorten = False  # a call that was too long
         # Prose that the reader has passed on of an answer that did not do.
         self._former_prose = ""
         # Whether prose waits for the end of the answer. In the first answer it does if a call is
@@ -366,12 +368,11 @@ class CallsReader(AnswerReader):
         if self._call_count:
             yield from self._end_beside_calls()
             return
-        if not cut:
-            self.repair_prompt = self._next_prompt()
+        self.repair_prompt = self._shorter_prompt() if cut else self._next_prompt()
         if self.repair_prompt is None or last:
             yield from self._end_without_calls(cut=cut, last=last)
             return
-        if self._doubts and self._doubtful_answer is None:
+        if self._doubts and self._doubtful_answer is None and not cut:
             self._doubtful_answer = [Prose(self._blanks), *self._tail]
         self._delay_prose()
 
@@ -614,6 +615,14 @@ class CallsReader(AnswerReader):
             problem = f"it does not call {self._required_function}"
             return refusal_text([problem], self._offer.instruction(self._format))
         return None
+
+    def _shorter_prompt(self) -> str | None:
+        """What to tell the model, once, of a call that is too long for one answer."""
+        is_cut = any(bad.cut for bad in self._bad_calls)
+        if not is_cut or self._mark_cuts or self._was_told_to_shorten:
+            return None
+        self._was_told_to_shorten = True
+        return TOO_LONG
 
     def _question(self, doubts: Sequence[Doubt | BadCall]) -> str:
         """Ask for these calls once more, or for an answer without them."""

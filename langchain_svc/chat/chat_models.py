@@ -47,6 +47,7 @@ from .messages import SystemRole, WireMessages, conversation_nonce
 from .model import ServiceModel
 from .options import (
     CallOptions,
+    ContinueBy,
     DocumentLike,
     ExtraBody,
     MaxTokens,
@@ -128,7 +129,7 @@ class ChatSvc(ServiceModel, BaseChatModel):
 
         Settings that shape an answer can be given for one call, `model.invoke(...,
         temperature=0)`: `model`, `max_tokens`, `stop`, `timeout`, `deadline`, `max_retries`,
-        `max_repairs`, `on_cut`, `max_continuations`, `extra_body`.
+        `max_repairs`, `on_cut`, `max_continuations`, `continue_by`, `extra_body`.
 
     Stream:
         ```python
@@ -216,7 +217,7 @@ class ChatSvc(ServiceModel, BaseChatModel):
                 "stop",
                 "extra_body",
             ),
-            *("on_cut", "max_continuations"),
+            *("on_cut", "max_continuations", "continue_by"),
         }
     )
 
@@ -255,7 +256,12 @@ class ChatSvc(ServiceModel, BaseChatModel):
 
     max_continuations: Retries = 3
     """How often, for one answer, the model is told to go on where it was cut off. A call that is
-    still cut off then is a `SvcOutputError`."""
+    still cut off then is asked for in parts, once; then it is a `SvcOutputError`."""
+
+    continue_by: ContinueBy = "ask"
+    """How it is told. "ask": in a turn of the user, which names the last words of the answer; what
+    comes is joined where it repeats them, or nowhere. "prefill": the answer is the last turn, for
+    services that go on from that; what comes is joined as it is."""
 
     reasoning: Literal["split", "keep"] = "split"
     """"split" takes what a model thinks aloud (`<think>` and the like) out of the content, into a

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from .._calls import placeholder
-from .._calls.reading import BadCall, Call, Doubt, Event, Prose
+from .._calls.reading import BadCall, Call, Doubt, Prose
 
 
 def unfilled(call: Call) -> str | None:
@@ -12,17 +12,6 @@ def unfilled(call: Call) -> str | None:
         if value == placeholder(name):
             return f"its argument {name} is still {value}, and no value"
     return None
-
-
-def text_behind_calls(events: list[Event]) -> str:
-    """The prose behind the last call."""
-    texts: list[str] = []
-    for event in events:
-        if isinstance(event, Prose):
-            texts.append(event.text)
-        elif isinstance(event, (Call, BadCall, Doubt)):
-            texts.clear()
-    return "".join(texts)
 
 
 def without(doubts: list[Doubt], pieces: list[Prose | Doubt]) -> list[Prose | Doubt]:

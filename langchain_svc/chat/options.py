@@ -100,6 +100,8 @@ def _check_extra_body(value: object) -> dict[str, Any]:
 
 _Cut = Literal["continue", "mark", "error"]
 OnCut = Annotated[_Cut | None, BeforeValidator(_check_on_cut)]
+ContinueBy = Literal["ask", "prefill"]
+"""How a model is told to go on with an answer that was cut off."""
 Unsupported = Literal["keep", "drop", "error"]
 """What becomes of a statement whose quotes stand in no document."""
 DocumentLike = Document | str
@@ -164,6 +166,8 @@ class ChatModel(Protocol):
     def on_cut(self) -> str | None: ...
     @property
     def max_continuations(self) -> int: ...
+    @property
+    def continue_by(self) -> str: ...
     @property
     def reasoning(self) -> str: ...
     @property

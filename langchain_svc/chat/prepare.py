@@ -71,6 +71,7 @@ def new_turn(
         defuse_text=tool_format.written,
         on_cut=model.on_cut,
         max_continuations=model.max_continuations,
+        continue_by=model.continue_by,
         max_reasks=model.max_repairs,
     )
 

@@ -24,7 +24,7 @@ from langchain_core.outputs import ChatGeneration, ChatGenerationChunk, ChatResu
 from pydantic_core import from_json
 
 from .._base.tokens import TOKENS_A_TURN, count_tokens
-from .._calls import defuse, has_turn_tags
+from .._calls import defuse, defuse_own, has_turn_tags
 from .._service import Exchange
 from .._text import Pseudonymizer, StopCutter, TurnTags
 from .._wire import (
@@ -38,7 +38,7 @@ from .._wire import (
 )
 from ..errors import SvcOutputError
 from .chunk_copies import is_middle, text_chunk
-from .continuation import Joint
+from .continuation import Joint, ask_for_rest
 from .messages import THINKS_AHEAD, WireMessages
 from .parts import FINAL, ContentPart
 from .readers import AnswerReader
@@ -50,9 +50,6 @@ CALL_ERRORS = "invalid_tool_call_errors"
 logger = logging.getLogger("langchain_svc")
 NewExchange: TypeAlias = Callable[[WireMessages], Exchange[list[Event]]]
 _NOTHING = ContentPart()
-_GO_ON = (
-    "That answer was cut off: go on exactly where it stopped, and repeat nothing of it."
-)
 
 
 class Turn:
@@ -74,6 +71,7 @@ class Turn:
         on_cut: What becomes of an answer that was cut off; see `ChatSvc`.
         max_continuations: How often the model may be told to go on where an answer was cut off.
             What it writes then is read as if it had never stopped.
+        continue_by: How it is told: "ask" or "prefill"; see `ChatSvc`.
     """
 
     def __init__(
@@ -90,6 +88,7 @@ class Turn:
         max_reasks: int = 0,
         on_cut: str | None = "mark",
         max_continuations: int = 0,
+        continue_by: str = "ask",
     ) -> None:
         self._new_exchange = new_exchange
         self._messages = messages
@@ -102,6 +101,8 @@ class Turn:
         self._reasks_left = max_reasks
         self._on_cut = on_cut
         self._max_continuations = max_continuations
+        # A conversation that goes as one text has no last turn to go on from.
+        self._is_prefilled = continue_by == "prefill" and not as_one_text
         self._continuations = 0  # of all answers of this turn
         self._is_streaming = False
         self._usage: UsageMetadata | None = None
@@ -116,9 +117,10 @@ class Turn:
         """Ask for another answer."""
         self._reset_answer()
         self._continuations_left = self._max_continuations
-        # Where the answer goes on, once it was cut off; how long it was there, and whether the
-        # model has begun anew instead.
+        # Where the answer goes on, once it was cut off; what the service said of that, how long the
+        # answer was there, and whether the model has begun anew instead.
         self._joint: Joint | None = None
+        self._cut_reason: str | None = None
         self._size_before = 0
         self._began_anew = False
         self._earlier_parts = len(self._parts)  # those of the answers before this one
@@ -142,7 +144,8 @@ class Turn:
         if self._pseudonyms is not None:
             self._content_restorer = self._pseudonyms.restorer()
             self._reasoning_restorer = self._pseudonyms.restorer()
-        # Whether the model has begun anew, and what was yielded cannot be taken back.
+        # Whether what comes now is no part of the answer, which so stays cut: nothing proves where
+        # it joins, or the model has begun anew and what was yielded cannot be taken back.
         self._is_abandoned = False
 
     @property
@@ -212,11 +215,13 @@ class Turn:
             text = self._tags.pass_text(text)
         if self._joint is not None:
             text = self._joint.join_chunk(text)
-            self._replace_answer(self._joint)
+            self._heed_joint(self._joint)
         return self._read_new_text(text)
 
-    def _replace_answer(self, joint: Joint) -> None:
-        """Let a new answer replace the one that was cut off, once the joint has noticed it."""
+    def _heed_joint(self, joint: Joint) -> None:
+        """Let a new answer replace the one that was cut off, and drop what proves nothing."""
+        if joint.refused:
+            self._is_abandoned = True
         if not joint.anew or self._is_abandoned:
             return
         joint.anew = False
@@ -282,12 +287,14 @@ class Turn:
             rest = self._tags.close()
         if self._joint is not None:
             rest = self._joint.join_chunk(rest)
-            rest += self._joint.end_part(cut=is_cut(reason))
-            self._replace_answer(self._joint)
+            rest += self._joint.end_part()
+            self._heed_joint(self._joint)
         if rest:
             parts += self._read_new_text(rest)
+        if self._stands_still and not (self._began_anew or self.stopped):
+            self._is_abandoned = True
         if self._goes_on(reason):
-            self._go_on()
+            self._go_on(reason)
             return parts
         rest = self._cutter.close()
         if rest:
@@ -302,7 +309,7 @@ class Turn:
                 usage=self._usage,
                 finish_reason=reason,
             )
-        last_parts = self._reader.end_answer(cut=cut, last=not self._reasks_left)
+        last_parts = self._reader.end_answer(cut=cut, last=not self._may_ask(reason))
         parts += self._given_out(last_parts)
         parts += self._rest_given_out(cut=cut)
         self._ask_again_or_end(reason)
@@ -310,7 +317,12 @@ class Turn:
 
     def _is_cut(self, reason: str | None) -> bool:
         """Whether the answer is not whole, for whatever reason."""
-        return is_cut(reason) or self._is_abandoned
+        return is_cut(reason) or (self._is_abandoned and is_cut(self._cut_reason))
+
+    def _may_ask(self, reason: str | None) -> bool:
+        """Whether the model may be told that its answer will not do."""
+        is_filtered = is_cut(reason) and not is_out_of_room(reason)
+        return self._reasks_left > 0 and not is_filtered
 
     def _goes_on(self, reason: str | None) -> bool:
         """Whether the model is told to go on where this answer was cut off."""
@@ -323,7 +335,7 @@ class Turn:
         out_of_room = is_out_of_room(reason)
         if is_cut(reason) and not out_of_room:
             return False  # it may not go on, as after a content filter
-        if self._stands_still:
+        if self._stands_still or not self._can_go_on:
             return False
         if self._reader.wants_rest(self._text_so_far, out_of_room=out_of_room):
             return True
@@ -331,28 +343,39 @@ class Turn:
         return out_of_room and wants_text
 
     @property
+    def _can_go_on(self) -> bool:
+        """Whether what the model writes then could prove that it goes on."""
+        return self._is_prefilled or bool(ask_for_rest(self._text_so_far))
+
+    @property
     def _stands_still(self) -> bool:
-        """Whether the model was told to go on and began anew instead: it would once more."""
+        """Whether the model was told to go on and did not: it would not once more."""
         if self._joint is None:
             return False
-        return self._began_anew or len(self._text_so_far) <= self._size_before
+        return self._began_anew or len(self._text_so_far.rstrip()) <= self._size_before
 
     @property
     def _text_so_far(self) -> str:
         return "".join(self._answer_texts) + self._cutter.buffer
 
-    def _go_on(self) -> None:
+    def _go_on(self, reason: str | None) -> None:
         """Tell the model to go on; the reader stays where it is."""
         logger.info("the answer was cut off: the model is told to go on")
         self._continuations_left -= 1
         self._continuations += 1
         text = self._text_so_far
-        self._joint = Joint(text, inside=self._reader.is_inside)
+        self._joint = Joint(
+            text, inside=self._reader.is_inside, exact=self._is_prefilled
+        )
+        self._cut_reason = reason
         self._began_anew = False
-        self._size_before = len(text)
-        answer = {"role": "assistant", "content": self._defuse(text)}
-        request = {"role": "user", "content": _GO_ON}
-        self._start_exchange([*self._messages, answer, request])
+        self._size_before = len(text.rstrip())
+        own_text = self._defuse(text) if self._as_one_text else defuse_own(text)
+        turns = [{"role": "assistant", "content": own_text}]
+        if not self._is_prefilled:
+            request = self._defuse(ask_for_rest(text))
+            turns.append({"role": "user", "content": request})
+        self._start_exchange([*self._messages, *turns])
 
     def _record_usage(self, counts: dict[str, int]) -> None:
         """Add the tokens of this exchange to those of the turn."""
@@ -388,7 +411,7 @@ class Turn:
         repair_prompt = self._reader.repair_prompt
         cut = self._is_cut(reason)
         text = "".join(self._answer_texts)
-        if repair_prompt is None or not self._reasks_left:
+        if repair_prompt is None or not self._may_ask(reason):
             if self._reader.failure is not None:
                 raise SvcOutputError(
                     self._reader.failure,
@@ -442,7 +465,7 @@ class Turn:
             return "tool_calls"
         if is_cut(reason):
             return reason
-        if self._is_abandoned:
+        if self._is_cut(reason):
             return "length"
         if self._reader.malformed:
             return "malformed_tool_call"

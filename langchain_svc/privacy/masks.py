@@ -91,6 +91,7 @@ _WORDS: Mapping[str, frozenset[str]] = {
     "system_role": word_set("user system"),
     "tool_format": word_set("tags fenced"),
     "on_cut": word_set("continue mark error"),
+    "continue_by": word_set("ask prefill"),
 }
 # The settings of a call whose numbers stay readable.
 _NUMBERS_OF_CALLS = word_set("""

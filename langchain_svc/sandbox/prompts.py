@@ -300,7 +300,7 @@ _SAID_KINDS = {"question", "history", "documents"}
 _TAGS = re.compile(r"</?(?:system_message|user_message|tool_response|image)\b[^<>]*>")
 _NAME_ATTRIBUTE = re.compile(r'<[^<>]*\b(?:name|handle)="([^"]*)"')
 _COMPLAINT = re.compile(
-    r"(?:\A|\n\n)(?:An answer to this could not be used:|That answer was cut off:)"
+    r"(?:\A|\n\n)(?:An answer to this could not be used:|Your answer was cut off behind)"
 )
 _REQUIRED = re.compile(r"(?i)\bmust (?:now )?(?:call|be called|use)\b")
 _WANTS_JSON = re.compile(

@@ -20,7 +20,10 @@ _EXPECTED = (
     "a text, a ToolCall, a list of ToolCalls, a Fault, or a function of the request"
 )
 _CHATS = ("/v1/chat/completions", "/api/chat")
-_GO_ON = re.compile(r"That answer was cut off: go on\b")
+_GO_ON = re.compile(
+    r"Your answer was cut off behind these words:\n(.*)\nWrite these words again,",
+    re.DOTALL,
+)
 _MOST_CUT = 100  # answers that were cut and are remembered
 
 
@@ -103,17 +106,25 @@ class Script:
     def rest_of_cut(self, messages: Messages) -> str | None:
         """The rest of an answer that was cut off, where the messages ask to go on with it.
 
-        None where a function answers every chat: it answers this request, too.
+        It begins with the words that the request wants to see again; where the answer is itself the
+        last turn, it has none. None where a function answers every chat: it answers this one, too.
         """
         if self._endless or len(messages) < 2:
             return None
-        if not _GO_ON.match(messages[-1]["content"]):
+        *_, turn, last = messages
+        request = _GO_ON.match(last["content"])
+        if last["role"] == "assistant":
+            turn = last
+        elif not request:
             return None
-        beginning = messages[-2]["content"]
+        beginning = turn["content"]
+        end = len(beginning)
+        if request:
+            end = max(beginning.rfind(request[1]), 0)
         with self._lock:
             for text in reversed(self._cut_texts):
                 if text.startswith(beginning):
-                    return text.removeprefix(beginning)
+                    return text[end:]
         return None
 
     def next_text(self, request: Received, messages: Messages) -> str | None:

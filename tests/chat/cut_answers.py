@@ -1,28 +1,31 @@
-"""Good answers, where they are cut, and models that go on well or clumsily.
+"""Answers, where they are cut, and models that go on well or clumsily.
 
     python tests/chat/cut_answers.py 500
 
-prints how often 500 answers, cut at every 50th character, come out as if nothing had been cut, and
-the same of a tenth of them for models that go on in other ways. No answer says a line of code twice
-in a row: a model that repeats its last line cannot be told from one.
+prints what becomes of 500 generated answers, cut at every 50th character: how many come out whole,
+how many say that they are cut, and how many are neither.
 """
 
 from __future__ import annotations
 
 import json
 import random
+import re
 import sys
 from collections import Counter
 from collections.abc import Callable, Iterator
 from functools import reduce
 from operator import add
+from pathlib import Path
 from typing import Any
 
 import httpx
 
-from langchain_svc import ChatSvc
+from langchain_svc import ChatSvc, SvcOutputError
+from langchain_svc.chat.continuation import ask_for_rest
 
 STEP = 50  # characters between two places at which an answer is cut
+ROOT = Path(__file__).parents[2]
 _TEXT = (
     "the quick brown fox jumps over lazy dogs while seven silent engineers measure answers and "
     "write careful reports about patients rivers bridges numbers tables music weather trains"
@@ -119,40 +122,71 @@ def answers(count: int, seed: int = 37) -> Iterator[tuple[str, str]]:
         yield kind, getattr(writer, kind)()
 
 
+# -- real texts -------------------------------------------------------------------------------------
+
+
+def real_texts() -> list[str]:
+    """Our own pages, programs and data: prose, lists, tables, code and JSON, as people write it."""
+    pages = ["README.md", "docs/tools.md", "docs/settings.md", "AGENTS.md"]
+    programs = ["langchain_svc/errors.py", "langchain_svc/chat/turn.py", "pyproject.toml"]
+    texts = [(ROOT / name).read_text(encoding="utf-8") for name in [*pages, *programs]]
+    call = {"name": "write", "arguments": {"path": "a.py", "text": texts[-2][:4_000]}}
+    return [*texts, json.dumps(call), json.dumps({"rows": texts[0].splitlines()}, indent=2)]
+
+
 # -- models that are told to go on ------------------------------------------------------------------
 
 
-def _from_last_line(begun: str) -> str:
-    """The end of the answer from the beginning of a line on, with a few words at least."""
-    at = len(begun)
-    while at > 0:
-        at = begun.rfind("\n", 0, at - 1) + 1
-        if len("".join(begun[at:].split())) >= 12 and any(map(str.isalpha, begun[at:])):
-            return begun[at:]
-    return begun
+def shown(begun: str) -> str:
+    """The words of a cut answer that the model is shown, with the blanks behind them."""
+    request = ask_for_rest(begun)
+    words = "\n".join(request.split("\n")[1:-1])
+    return words + begun[len(begun.rstrip()) :]
 
 
-def _in_fence(begun: str, rest: str) -> str:
-    closing = "" if begun.count("```") % 2 else "\n```"
-    return f"```\n{rest}{closing}"
+def _last_line(begun: str) -> str:
+    return begun[begun.rstrip().rfind("\n") + 1 :]
+
+
+def _last_eight(begun: str) -> str:
+    return "".join(re.findall(r"\S+\s*", begun)[-8:])
+
+
+def _last_sentence(begun: str) -> str:
+    ends = [match.end() for match in re.finditer(r"[.!?]\s+", begun.rstrip())]
+    return begun[ends[-1] if ends else 0 :]
 
 
 # What each model writes, by what it has begun and what is left to write.
-GOING_ON: dict[str, Callable[[str, str], str]] = {
-    "exactly": lambda begun, rest: rest,
-    "repeats its last line": lambda begun, rest: _from_last_line(begun) + rest,
-    "begins with an ellipsis": lambda begun, rest: f"...{rest}",
-    "opens a new fence": _in_fence,
-    "apologizes": lambda begun, rest: f"Sorry, my answer was cut off. Here is the rest:\n\n{rest}",
+REPEATING: dict[str, Callable[[str, str], str]] = {
+    "repeats what it was shown": lambda begun, rest: shown(begun) + rest,
+    "repeats its last line": lambda begun, rest: _last_line(begun) + rest,
+    "repeats its last eight words": lambda begun, rest: _last_eight(begun) + rest,
+    "repeats its last sentence": lambda begun, rest: _last_sentence(begun) + rest,
     "begins anew": lambda begun, rest: begun + rest,
 }
-OTHERS = {
-    "repeats the half line only": lambda begun, rest: begun.rpartition("\n")[2] + rest,
-    "begins anew with an apology": lambda begun, rest: (
-        f"I apologize for that. Here is the whole answer:\n\n{begun}{rest}"
+TALKING: dict[str, Callable[[str, str], str]] = {
+    "says something first": lambda begun, rest: (
+        f"Sure, I'd be happy to go on. Here is the rest of it:\n\n{shown(begun)}{rest}"
     ),
-    "apologizes on one line": lambda begun, rest: f"Continuing where I stopped:\n{rest}",
+    "begins with an ellipsis": lambda begun, rest: f"...{shown(begun)}{rest}",
+    "quotes what it was shown": lambda begun, rest: f"“{shown(begun)}{rest}",
+    "begins anew behind words": lambda begun, rest: (
+        f"Es tut mir leid. Alles noch einmal:\n\n{begun}{rest}"
+    ),
 }
+SILENT: dict[str, Callable[[str, str], str]] = {
+    "goes on exactly": lambda begun, rest: rest,
+    "goes on behind an ellipsis": lambda begun, rest: f"...{rest}",
+    "goes on behind words": lambda begun, rest: (
+        f"Sorry, I was cut off. Here is the rest:\n\n{rest}"
+    ),
+    "goes on in a fence": lambda begun, rest: f"```\n{rest}\n```",
+    "says the words and nothing else": lambda begun, rest: shown(begun),
+}
+GOING_ON = REPEATING | TALKING | SILENT
+# Whose beginning always proves that they go on; lines and sentences may be too short for that.
+SURE = {"repeats what it was shown", "repeats its last eight words", "begins anew", *TALKING}
 
 
 class CutService:
@@ -190,8 +224,8 @@ TOOLS = [
 ]
 
 
-def read(kind: str, service: Any, way: str) -> Any:
-    """What a user gets of the answer: its text, its object, or its words and calls."""
+def read(kind: str, service: Any, way: str) -> tuple[Any, bool]:
+    """What a user gets of the answer, and whether it says that it is cut."""
     model: Any = ChatSvc(
         api_key="k",
         base_url_v1="https://svc.example/v1",
@@ -199,52 +233,62 @@ def read(kind: str, service: Any, way: str) -> Any:
         on_cut="continue",
         max_repairs=0,
     )
-    if kind == "object":
-        model = model.with_structured_output(None, method="json_mode")
-        return model.invoke("?") if way == "invoke" else [*model.stream("?")][-1]
-    if kind in ("call", "calls"):
-        model = model.bind_tools(TOOLS)
-    message = model.invoke("?") if way == "invoke" else reduce(add, model.stream("?"))
+    try:
+        if kind == "object":
+            model = model.with_structured_output(None, method="json_mode")
+            return (model.invoke("?") if way == "invoke" else [*model.stream("?")][-1]), False
+        if kind in ("call", "calls"):
+            model = model.bind_tools(TOOLS)
+        message = model.invoke("?") if way == "invoke" else reduce(add, model.stream("?"))
+    except SvcOutputError:
+        return None, True
     calls = [(call["name"], call["args"]) for call in message.tool_calls]
-    return message.content, calls, len(message.invalid_tool_calls)
+    return (message.content, calls), message.response_metadata["finish_reason"] == "length"
 
 
 def wanted(kind: str, text: str) -> Any:
     """The same of the answer that nothing cut."""
-    service = CutService(text, len(text), GOING_ON["exactly"])
+    service = CutService(text, len(text), GOING_ON["goes on exactly"])
     service.reasons = ["stop"]
-    return read(kind, service, "invoke")
+    return read(kind, service, "invoke")[0]
 
 
-def measure(
-    count: int, ways: dict[str, Callable[[str, str], str]], *, seed: int = 37
-) -> dict[str, tuple[int, int, list[Any]]]:
-    """For each way of going on: how many came out right, of how many, and what did not.
+def verdict(text: str, found: Any, whole: Any, *, is_cut: bool) -> str:
+    """Whether what a user got is whole, or says that it is cut and is a beginning; else wrong."""
+    if found == whole and not is_cut:
+        return "whole"
+    if found is None and is_cut:
+        return "cut"
+    if not isinstance(found, tuple):
+        return "wrong"
+    (content, calls), (_, all_calls) = found, whole
+    # Whole calls run that came before the cut, and say by themselves that they are not all.
+    is_beginning = content.strip() in text and all_calls[: len(calls)] == calls
+    return "cut" if is_beginning and (is_cut or calls != all_calls) else "wrong"
 
-    An answer counts as right if `invoke` and `stream` both give what the uncut one does.
-    """
-    right: Counter[str] = Counter()
-    tried: Counter[str] = Counter()
+
+def measure(count: int, ways: dict[str, Callable[[str, str], str]], *, seed: int = 37) -> Any:
+    """For each way of going on: how often each verdict was given, and what was wrong."""
+    verdicts: dict[str, Counter[str]] = {name: Counter() for name in ways}
     wrong: dict[str, list[Any]] = {name: [] for name in ways}
     for kind, text in answers(count, seed):
         whole = wanted(kind, text)
         for end in range(STEP, len(text), STEP):
             for name, way in ways.items():
-                found = [
-                    read(kind, CutService(text, end, way), how) for how in ("invoke", "stream")
-                ]
-                tried[name] += 1
-                if found == [whole, whole]:
-                    right[name] += 1
-                else:
-                    wrong[name].append((kind, text[:end][-40:], way(text[:end], text[end:])[:60]))
-    return {name: (right[name], tried[name], wrong[name]) for name in ways}
+                for how in ("invoke", "stream"):
+                    found, is_cut = read(kind, CutService(text, end, way), how)
+                    word = verdict(text, found, whole, is_cut=is_cut)
+                    verdicts[name][word] += 1
+                    if word == "wrong":
+                        rest = way(text[:end], text[end:])
+                        wrong[name].append((kind, how, text[:end][-60:], rest[:60], found))
+    return verdicts, wrong
 
 
 if __name__ == "__main__":
     how_many = int(sys.argv[1]) if len(sys.argv) > 1 else 40
-    figures = measure(how_many, GOING_ON) | measure(how_many // 10, OTHERS)
-    for name, (good, all_, failed) in figures.items():
-        print(f"{name:30} {good} of {all_} ({100 * good / all_:.2f} %)")
-        for failure in failed[:3]:
+    given, not_right = measure(how_many, GOING_ON)
+    for name, words in given.items():
+        print(f"{name:32} {dict(words)}")
+        for failure in not_right[name][:3]:
             print("   ", failure)
