@@ -77,8 +77,8 @@ def hidden_body(
     Args:
         body: The body, a JSON object.
         pseudonyms: What hides.
-        closed: The fields whose values are of a closed set, which was checked: as "model", or
-            "messages.role" for those of each of a list of objects.
+        closed: The fields in which nothing is left to hide: their values are of a closed set, which
+            was checked, or were hidden before.
         images: The fields that hold images: base64 stays as it is.
 
     Raises:
@@ -90,23 +90,20 @@ def hidden_body(
         if name in images:
             _check_addresses(value, pseudonyms)
         elif name not in closed:
-            inner = {path.removeprefix(f"{name}.") for path in closed}
-            fields[pseudonyms.hide(name)] = _hidden(value, pseudonyms, inner)
+            fields[pseudonyms.hide(name)] = _hidden(value, pseudonyms)
             continue
         fields[name] = value
     return dump_json(fields)
 
 
-def _hidden(
-    value: object, pseudonyms: Pseudonymizer, closed: Collection[str] = ()
-) -> object:
+def _hidden(value: object, pseudonyms: Pseudonymizer) -> object:
     if isinstance(value, str):
         return pseudonyms.hide(value)
     if isinstance(value, list):
-        return [_hidden(item, pseudonyms, closed) for item in value]
+        return [_hidden(item, pseudonyms) for item in value]
     if isinstance(value, dict):
         return {
-            pseudonyms.hide(key): (item if key in closed else _hidden(item, pseudonyms))
+            pseudonyms.hide(key): _hidden(item, pseudonyms)
             for key, item in value.items()
         }
     return value

@@ -78,8 +78,9 @@ class UnreadableError(ValueError):
         self.error = error
 
 
-# The fields of a chat request whose values are of a closed set, and so no text of a person.
-CHAT_CLOSED = ("model", "messages.role")
+# The fields of a chat request in which nothing is left to hide: the model's name is of a closed
+# set, and a turn hides its messages itself.
+CHAT_CLOSED = ("model", "messages")
 
 
 def chat_body(

@@ -56,6 +56,9 @@ def new_turn(
         omit_images=model.image_inputs == "omit",
     )
     _refuse_too_long(model, [turn["content"] for turn in turns])
+    if model.pseudonyms is not None:
+        for turn in turns:
+            turn["content"] = model.pseudonyms.hide(turn["content"])
     if options.offer or options.response_format or calls_before:
         reader: AnswerReader = _reader_of(messages, options, stream=stream)
     else:

@@ -60,12 +60,13 @@ class Turn:
 
     Args:
         new_exchange: Makes the exchange that sends a conversation.
-        messages: The conversation as the wire has it.
+        messages: The conversation as the wire has it, with marks in the place of names.
         model: The model's name, where the service does not say it.
         stops: Texts at which an answer ends.
         reader: Reads the text of the answers.
         as_one_text: Whether a conversation goes as one text, whose tags the model may copy.
-        pseudonyms: What restores the text of an answer when it is given out.
+        pseudonyms: What hides what the model is told of an answer, and restores its text when it is
+            given out. What goes back of the model's own text has its own marks.
         defuse_text: Makes harmless what goes back to the model of its own answer.
         max_reasks: How often the model may be told why an answer will not do.
         on_cut: What becomes of an answer that was cut off; see `ChatSvc`.
@@ -423,6 +424,8 @@ class Turn:
         self._reasks_left -= 1
         logger.info("the answer will not do: the model is asked once more")
         *messages, last = self._messages
+        if self._pseudonyms is not None:
+            repair_prompt = self._pseudonyms.hide(repair_prompt)
         content = self._defuse(repair_prompt)
         if last["role"] == "user":
             content = f"{last['content']}\n\n{content}"
