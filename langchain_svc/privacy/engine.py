@@ -23,12 +23,14 @@ from .person_names import PersonNames
 from .phrases import Phrases
 from .spelling import fold, tokens, without_escapes
 from .vocabulary import Vocabulary
+from .whole_values import WholeValues
 
 ExtraFinder = Callable[[str], Iterable[tuple[int, int, str]]]
 
 # A writing holds none of these, so that restoring it within JSON leaves valid JSON.
 _CUTS = re.compile(r"""\\(?!u[0-9a-fA-F]{4})[nrtbf"\\/]?|[\n\r"]""")
 _DIGITS = re.compile(r"\d(?:[\d./-]*\d)?")
+_COMPACT_TIME = re.compile(r"(?:\d\d){0,3}(?!\d)")  # none, or hours, minutes, seconds
 _BEFORE_SHORT_YEAR = "-/. '’\u00a0\t\n"
 _LONGEST_REST_OF_DATE = 16  # of an ISO date from its year on
 _KINDS_OF_OTHERS = {
@@ -87,9 +89,10 @@ class Engine:
         self.shift_days = shift_days
         self._shift = DateShift(shift_days) if shift_days else None
         self._vocabulary = Vocabulary(languages)
-        self._persons = PersonNames(self._vocabulary)
-        self._phrases = Phrases(self._vocabulary)
-        self._numbers = Numbers()
+        self._values = WholeValues()
+        self._persons = PersonNames(self._vocabulary, self._values)
+        self._phrases = Phrases(self._vocabulary, self._values)
+        self._numbers = Numbers(self._values)
         self._dates = [*dict.fromkeys(identities.dates)]
         self._years: set[str] = set()
         self._marks = MarkTable()
@@ -148,6 +151,8 @@ class Engine:
         for start, end in lookalikes(text):
             yield self._new_span(text, start, end, "TEXT")
         plain = without_escapes(text)
+        for value in self._values.find(plain):
+            yield Span(*value)
         scan = self._vocabulary.scan(plain)
         yield from self._find_dates(plain)
         for place in self._numbers.find(plain):
@@ -270,12 +275,12 @@ class Engine:
 
 
 def _compact_dates(text: str, digits: str) -> Iterator[tuple[int, int]]:
-    """Where a date stands as eight digits, as in DICOM."""
+    """Where a date stands as eight digits, as in DICOM, or before a time, as in HL7."""
     start = text.find(digits)
     while start >= 0:
         end = start + len(digits)
-        around = text[max(0, start - 1) : start] + text[end : end + 1]
-        if not any(map(str.isdigit, around)):
+        is_begin = not text[max(0, start - 1) : start].isdigit()
+        if is_begin and _COMPACT_TIME.match(text, end):
             yield start, end
         start = text.find(digits, end)
 
