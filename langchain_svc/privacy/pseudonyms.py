@@ -122,9 +122,9 @@ class Pseudonyms:
         """The identifiers of everyone whom a FHIR record names.
 
         These are patients, their contacts and relatives, practitioners, organizations and
-        locations, and whoever else a reference to one of these displays: names, identifiers,
-        telecoms, addresses, and full dates of birth and death. Person 1 is the patient. Nothing is
-        checked: what cannot be read as one of these is passed over.
+        locations, and whoever else a reference to one of these displays. Names, identifiers,
+        telecoms, addresses, and full dates of birth and death are read wherever they stand. Person
+        1 is the patient. Nothing is checked: what cannot be read as one of these is passed over.
 
         Args:
             record: A Bundle, a resource or a list of them: dicts, JSON text or bytes, lines of
