@@ -124,6 +124,9 @@ PRODUCERS = {
     "not registered": lambda _: init_chat_model("svc:svc-pro"),
     "nothing": lambda s: chat(s).invoke(""),
     "image": lambda s: chat(s).invoke([("user", [IMAGE])]),
+    "named address": lambda s: svc.SvcAnalyzeImage(
+        pseudonyms=svc.Pseudonyms(identifiers=["MRN-48291734"]), **s.general
+    ).invoke({"image": "https://example.com/?q=MRN-48291734", "task": "ocr"}),
     "name of a tool": lambda s: chat(s).bind_tools(["weather"]),
     "one tool": lambda s: chat(s).bind_tools(Meeting),
     "no schema": lambda s: chat(s).with_structured_output({"name": "string", "age": "int"}),

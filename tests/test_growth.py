@@ -482,8 +482,10 @@ KINDS = [
 ]  # fmt: skip
 
 
-# Beginnings of values and calls without an end: linear, but each is looked at several times, and machines are busy.
+# Beginnings of values and calls without an end, and dates: linear, but each is looked at several times, and machines
+# are busy.
 BEGINNINGS = {
+    "4.3.1950 ",
     "{", "[", '{"', '[{"', '{"a":', "[TOOL_CALLS][", '```\n{"name":"save" ', '<tool_call>{"name": "save", ',
 }  # fmt: skip
 

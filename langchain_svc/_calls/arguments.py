@@ -11,6 +11,7 @@ import re
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 
+from .._text import Restorer
 from .calls import BadCall, Call
 from .cursor import Brackets
 
@@ -47,10 +48,16 @@ class CallEnd:
 
 
 class ArgumentStream:
-    """Follows the arguments of one call; `holds` says whether the text so far must wait."""
+    """Follows the arguments of one call.
 
-    def __init__(self, holds: Callable[[str], bool]) -> None:
+    `holds` says whether the text so far must wait; `restorer` puts names in the place of marks.
+    """
+
+    def __init__(
+        self, holds: Callable[[str], bool], restorer: Restorer | None = None
+    ) -> None:
         self._holds = holds
+        self._restorer = restorer
         self._brackets = Brackets()
         self._pieces: list[str] = []
         self._size = 0
@@ -75,12 +82,16 @@ class ArgumentStream:
         size = self._brackets.follow(text)
         piece = text if size is None else text[: size - self._size]
         self._size += len(piece)
+        if self._restorer is not None:
+            piece = self._restorer.parse_chunk(piece)
         self._pieces.append(piece)
         return [ArgumentsDelta(piece)] if piece else []
 
     def end_call(self, call: Call | BadCall) -> CallEnd:
         """The event for the call that the parser has read."""
         quote, closers = self._brackets.rest
+        held = "" if self._restorer is None else self._restorer.close(cut=True)
+        self._pieces.append(held)
         if isinstance(call, Call):
             try:
                 arguments = json.loads("".join(self._pieces) + closers)
@@ -88,6 +99,8 @@ class ArgumentStream:
                 reason = "the arguments are not JSON as they were written"
                 call = BadCall(call.name, reason, source=call.source, asked=True)
             else:
-                return CallEnd(replace(call, arguments=arguments, asked=True), closers)
+                return CallEnd(
+                    replace(call, arguments=arguments, asked=True), held + closers
+                )
         wrong = "}" if closers.startswith("]") else "]"
-        return CallEnd(call, quote + wrong)
+        return CallEnd(call, held + quote + wrong)

@@ -21,6 +21,7 @@ from .._json import (
     read_json,
     whole_characters,
 )
+from .._text import Pseudonymizer, restored
 from .calls import CUT_OFF, MISSING, BadCall, Call, Raw, Tool
 from .tokens import accounts_for
 
@@ -58,9 +59,12 @@ SIDE_KEYS = (
 
 
 class Judge:
-    """The offered tools by name."""
+    """The offered tools by name; `pseudonyms` restores arguments once they are parsed."""
 
-    def __init__(self, tools: Sequence[Tool]) -> None:
+    def __init__(
+        self, tools: Sequence[Tool], pseudonyms: Pseudonymizer | None = None
+    ) -> None:
+        self._pseudonyms = pseudonyms
         self.tools = {tool.name: tool for tool in tools}
         self.names = tuple(self.tools)
 
@@ -111,7 +115,7 @@ class Judge:
             fault = "the call has no name"
         if not fault:
             try:
-                arguments, problems = _fitted_arguments(raw, tool)
+                arguments, problems = self._fitted_arguments(raw, tool)
             except SchemaMismatch as mismatch:
                 fault = "; ".join(mismatch.problems)
             except ValueError as error:
@@ -136,6 +140,32 @@ class Judge:
             loose=loose,
         )
 
+    def _fitted_arguments(self, raw: Raw, tool: Tool) -> tuple[dict[str, Any], str]:
+        """The arguments, and what is wrong with them by the tool's schema.
+
+        Raises:
+            SchemaMismatch: Something of them would be lost, or is not what was meant.
+        """
+        written = _arguments(raw, tool)
+        if self._pseudonyms is not None:
+            written = restored(written, self._pseudonyms)
+        arguments = written
+        problems = ""
+        try:
+            arguments = fit_schema(written, tool.schema)[0]
+        except SchemaMismatch as mismatch:  # they stay as they are
+            problems = "; ".join(mismatch.problems) or "arguments do not fit"
+        kept = {_KEY_SIGNS.sub("", key).lower() for key in arguments}
+        for key in written:
+            if _KEY_SIGNS.sub("", key).lower() not in kept:
+                raise SchemaMismatch([f"{key[:40]!r} is no parameter of {tool.name}"])
+        text = arguments_json(arguments)
+        if has_surrogates(text):
+            arguments = whole_characters(arguments)
+        if word := lone_backslash(text, 0, len(text)):
+            raise SchemaMismatch([f"{word} in it is a backslash that is not escaped"])
+        return arguments, problems
+
 
 def arguments_json(arguments: Mapping[str, Any]) -> str:
     """The arguments as JSON; ValueError where JSON cannot hold them."""
@@ -143,31 +173,6 @@ def arguments_json(arguments: Mapping[str, Any]) -> str:
 
 
 # -- arguments ------------------------------------------------------------------------------------
-
-
-def _fitted_arguments(raw: Raw, tool: Tool) -> tuple[dict[str, Any], str]:
-    """The arguments, and what is wrong with them by the tool's schema.
-
-    Raises:
-        SchemaMismatch: Something of them would be lost, or is not what was meant.
-    """
-    written = _arguments(raw, tool)
-    arguments = written
-    problems = ""
-    try:
-        arguments = fit_schema(written, tool.schema)[0]
-    except SchemaMismatch as mismatch:  # they stay as they are
-        problems = "; ".join(mismatch.problems) or "arguments do not fit"
-    kept = {_KEY_SIGNS.sub("", key).lower() for key in arguments}
-    for key in written:
-        if _KEY_SIGNS.sub("", key).lower() not in kept:
-            raise SchemaMismatch([f"{key[:40]!r} is no parameter of {tool.name}"])
-    text = arguments_json(arguments)
-    if has_surrogates(text):
-        arguments = whole_characters(arguments)
-    if word := lone_backslash(text, 0, len(text)):
-        raise SchemaMismatch([f"{word} in it is a backslash that is not escaped"])
-    return arguments, problems
 
 
 _KEY_SIGNS = re.compile(r"[\W_]+")

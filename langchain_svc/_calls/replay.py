@@ -1,9 +1,10 @@
 """Whether a call only repeats what the model has read: a replay.
 
 A model that quotes a call of a mail or a document does not mean to make it. `Replays` searches a
-call in each reading of a text (`decoded_text`), by letters and digits alone. The characters between
-them only tell `path=/mail`, an argument, from "the path /mail", plain words. Where a text repeats
-itself so often that a closer look would take long, the call counts as a replay: to ask is cheaper.
+call in the reading of a text, by letters and digits alone: with its tags, since those may be the
+call's (`<path>`), as a page shows it, and without any tag. The characters between words only tell
+`path=/mail`, an argument, from "the path /mail", plain words. Where a text repeats itself so often
+that a closer look would take long, the call counts as a replay: to ask is cheaper.
 """
 
 from __future__ import annotations
@@ -14,9 +15,9 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import cached_property
 from itertools import islice
-from typing import Any
+from typing import Any, TypeAlias
 
-from .decoded_text import DecodedText, fold, readings, unescape, without_partial_escape
+from .._text import characters, fold, rendered, without_partial_escape
 
 _NEAR = 200  # letters between the parts of a call, beside the parts themselves
 # Letters between a key and its value, as in <arg_key>path</arg_key><arg_value>.
@@ -26,6 +27,14 @@ _PARTS = 40  # values of a call that are compared
 _LONG = 300  # letters of a value that are compared
 _BEGINNING = 1_000  # characters that are compared of a call that the model still writes
 
+_MAIL = re.compile(r"=(?:[0-9A-F]{2}|\r?\n)")
+# Of a file that a tool has numbered. A backslash at the end of a line is the begin of an escape
+# that goes on in the next line.
+_LINE_NUMBER = re.compile(
+    r"(?:(?<=\\)\n)?^[ \t]*[\[(#]?[Ll]?(?:[0-9]{1,9}|[0-9a-fA-F]{6,16})(?!\w)"
+    r"[\])]?[:|.\u2192-]?[ \t]*",
+    re.MULTILINE,
+)
 _BETWEEN_WORDS = re.compile(r"([\W_]+)")
 _SIGN = re.compile(r"[:=>]|</")
 _MARKUP = re.compile(r"[(\[{<>]")
@@ -62,9 +71,9 @@ class Replays:
         for speaker, text in self._texts():
             texts.setdefault(speaker, []).append(text)
         return [
-            (speaker, _Words(reading))
+            (speaker, words)
             for speaker, parts in texts.items()
-            for reading in readings("\n".join(parts))
+            for words in _readings("\n".join(parts))
         ]
 
     def source(
@@ -82,12 +91,12 @@ class Replays:
     def _find_source(
         self, name: str, arguments: Mapping[str, Any], source_text: str
     ) -> str | None:
-        calls: dict[Callable[[str], str], _Call] = {}
+        calls: dict[_Read, _Call] = {}
         for speaker, words in self._readings:
-            call = calls.get(words.decode)
+            call = calls.get(words.read)
             if call is None:
-                call = _Call(name, arguments, source_text, words.decode)
-                calls[words.decode] = call
+                call = _Call(name, arguments, source_text, words.read)
+                calls[words.read] = call
             if call.stands_in(words, speaker_asks=speaker == self._asking):
                 return speaker
         return None
@@ -98,19 +107,58 @@ class Replays:
         if beginning != self._beginning:
             self._beginning = beginning
             self._beginning_was_read = any(
-                _letters(beginning, words.decode) in words.letters
+                _letters(beginning, words.read) in words.letters
                 for _, words in self._readings
             )
         return self._beginning_was_read
 
 
-def _letters(value: object, decode: Callable[[str], str] = unescape) -> str:
+_Read: TypeAlias = Callable[[str], str]
+
+
+def _with_tags(text: str) -> str:
+    return characters(text, is_mail=False).text
+
+
+def _as_page(text: str) -> str:
+    return rendered(characters(text, is_mail=False)).text
+
+
+def _without_tags(text: str) -> str:
+    return rendered(characters(text, is_mail=False), all_tags=True).text
+
+
+def _transports(text: str) -> Iterator[str]:
+    """The text as it is, without numbers of lines, out of quoted-printable, and without both."""
+    yield text
+    unnumbered, count = _LINE_NUMBER.subn("", _with_tags(text))
+    numbered = [text]
+    if count > 1:
+        numbered.append(unnumbered)
+        yield unnumbered
+    if _MAIL.search(text):
+        for source in numbered:
+            yield characters(source, is_mail=True).text
+
+
+def _readings(text: str) -> Iterator[_Words]:
+    """The readings of a text that differ: most texts have one."""
+    earlier: set[str] = set()
+    for source in _transports(text):
+        for read in (_with_tags, _as_page, _without_tags):
+            reading = read(source)
+            if reading not in earlier:
+                earlier.add(reading)
+                yield _Words(reading, read)
+
+
+def _letters(value: object, read: _Read) -> str:
     """The letters and digits of a value, by which values are compared."""
     if isinstance(value, str):
         text = value
     else:
         text = json.dumps(value, default=str)
-    return _BETWEEN_WORDS.sub("", fold(decode(text)))
+    return _BETWEEN_WORDS.sub("", fold(read(text)))
 
 
 class _Words:
@@ -120,9 +168,9 @@ class _Words:
     texts that a model reads it does not.
     """
 
-    def __init__(self, reading: DecodedText) -> None:
-        self.decode = reading.decode
-        self._text = fold(reading.text)
+    def __init__(self, reading: str, read: _Read) -> None:
+        self.read = read
+        self._text = fold(reading)
         self._places: dict[str, list[int]] = {}
 
     @cached_property
@@ -214,18 +262,18 @@ class _Words:
 
 
 class _Call:
-    """The letters of a call, decoded as a reading was."""
+    """The letters of a call, read as a text was."""
 
     def __init__(
         self,
         name: str,
         arguments: Mapping[str, Any],
         source_text: str,
-        decode: Callable[[str], str],
+        read: _Read,
     ) -> None:
-        self._name = _letters(name, decode)
-        self._pairs = list(islice(_pairs(arguments, decode), _PARTS))
-        self._source_letters = _letters(source_text, decode)
+        self._name = _letters(name, read)
+        self._pairs = list(islice(_pairs(arguments, read), _PARTS))
+        self._source_letters = _letters(source_text, read)
 
     def stands_in(self, words: _Words, *, speaker_asks: bool) -> bool:
         """Whether the call stands in a reading as a call."""
@@ -272,7 +320,7 @@ def _has_all_near(places: list[list[int]], at: int, reach: int) -> bool:
 
 
 def _pairs(
-    arguments: Mapping[str, Any], decode: Callable[[str], str]
+    arguments: Mapping[str, Any], read: _Read
 ) -> Iterator[tuple[str | None, str]]:
     """Each value but lists and objects, with the key before it; the first of a list has it."""
     stack: list[tuple[str | None, object]] = [(None, arguments)]
@@ -280,22 +328,22 @@ def _pairs(
         key, value = stack.pop()
         if isinstance(value, Mapping):
             for name, item in reversed(list(value.items())):
-                stack.append((_letters(str(name), decode), item))
+                stack.append((_letters(str(name), read), item))
             if key:
                 yield key, ""
         elif isinstance(value, list) and value:
             stack += [(None, item) for item in reversed(value[1:])]
             stack.append((key, value[0]))
         else:
-            yield key, _letters_of_leaf(value, decode)
+            yield key, _letters_of_leaf(value, read)
 
 
-def _letters_of_leaf(value: object, decode: Callable[[str], str]) -> str:
+def _letters_of_leaf(value: object, read: _Read) -> str:
     if value is None or isinstance(value, list):  # an empty list
         return ""
     if isinstance(value, float) and value.is_integer():
         value = int(value)
-    return _letters(value, decode)[:_LONG]
+    return _letters(value, read)[:_LONG]
 
 
 def _has_between(places: list[int], low: int, high: int) -> bool:

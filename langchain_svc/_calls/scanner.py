@@ -14,7 +14,7 @@ import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
-from .._text import Markers, closer_of
+from .._text import Markers, Pseudonymizer, closer_of
 from . import asked, marks
 from .calls import CUT_OFF, BadCall, Call, Doubt, Raw, Tool
 from .cursor import Cursor, Families, More, Pending, Reader
@@ -82,10 +82,15 @@ class Scanner:
     """Splits one answer: `parse_chunk` for each piece of text, then `close`."""
 
     def __init__(
-        self, tools: Sequence[Tool], families: Families, *, fences: bool = False
+        self,
+        tools: Sequence[Tool],
+        families: Families,
+        *,
+        fences: bool = False,
+        pseudonyms: Pseudonymizer | None = None,
     ) -> None:
         self.ended = False
-        self.judge = Judge(tools)
+        self.judge = Judge(tools, pseudonyms)
         self._families = families
         self._readers = {"<tool_call>": asked.read_tags, **families.readers}
         self._openers = marks.openers(frozenset(self._readers))

@@ -20,6 +20,10 @@ VISION_PATH = "/api/vision"
 Task = Literal["detect", "ocr", "moderate", "describe"]
 Size = Literal["1024x1024", "1792x1024", "1024x1792"]
 Quality = Literal["standard", "hd"]
+# The fields whose values are of a closed set, and so no text of a person; and that of the image.
+VISION_CLOSED = ("task",)
+VISION_IMAGES = ("image",)
+GENERATE_CLOSED = ("size", "quality")
 # v1 API, section 8.
 LONGEST_PROMPT = 1000
 MOST_IMAGES = 4

@@ -29,7 +29,14 @@ import re
 from collections.abc import Collection
 from dataclasses import dataclass, replace
 
-from .._text import CLOSES, OPENS, end_of_reasoning, without_reasoning
+from .._text import (
+    CLOSES,
+    OPENS,
+    Pseudonymizer,
+    end_of_reasoning,
+    restored,
+    without_reasoning,
+)
 from .fit import IS_SCHEMA, SchemaMismatch, fit_schema
 from .form import Form, left_standing, without_copies
 from .lenient import attempt_json, refuse_constant
@@ -72,14 +79,16 @@ def read_answer(
     cut: bool = False,
     only: bool = False,
     form: Form | None = None,
+    pseudonyms: Pseudonymizer | None = None,
 ) -> object:
     """The value in the text that follows the schema; raises SchemaMismatch.
 
     `cut`: the text is known to be truncated, as by max_tokens. `only`: two objects that fit as well
     and differ are no answer; else the first is. `form`: what the model was shown of the schema, of
-    which no copy is an answer, nor what still holds a placeholder.
+    which no copy is an answer, nor what still holds a placeholder. `pseudonyms`: what restores a
+    value, once it is parsed, before it is fitted.
     """
-    search = _Search(text, CompiledSchema.of(schema), form, cut=cut)
+    search = _Search(text, CompiledSchema.of(schema), form, pseudonyms, cut=cut)
     search.scan()
     if search.best is None and not without_reasoning(text):
         search.scan(reasoning=True)
@@ -114,6 +123,7 @@ class _Search:
         text: str,
         schema: CompiledSchema,
         form: Form | None,
+        pseudonyms: Pseudonymizer | None,
         *,
         cut: bool,
     ) -> None:
@@ -127,6 +137,7 @@ class _Search:
         self._end = len(text.rstrip())
         self._first = len(text) - len(text.lstrip())
         self._schema = schema
+        self._pseudonyms = pseudonyms
         self._remaining = _READINGS * len(text) + _ALWAYS  # characters to look at
         self._forget()
 
@@ -214,7 +225,9 @@ class _Search:
             return
         [name] = self._schema.fields
         try:
-            fitted, penalty = fit_schema({name: value}, self._schema, coerce=False)
+            fitted, penalty = fit_schema(
+                {name: self._restored(value)}, self._schema, coerce=False
+            )
         except SchemaMismatch as mismatch:
             self._record(mismatch.problems, len(text))
             return
@@ -270,7 +283,10 @@ class _Search:
             return False
         try:
             fitted, penalty = fit_schema(
-                value.value, self._schema, tidy=True, exact=not value.balanced
+                self._restored(value.value),
+                self._schema,
+                tidy=True,
+                exact=not value.balanced,
             )
         except SchemaMismatch as mismatch:
             problems = mismatch.problems
@@ -291,6 +307,11 @@ class _Search:
         elif rank == self.best.rank and isinstance(fitted, dict):
             self._is_ambiguous = self._is_ambiguous or fitted != self.best.value
         return not value.spare
+
+    def _restored(self, value: object) -> object:
+        if self._pseudonyms is None:
+            return value
+        return restored(value, self._pseudonyms)
 
     def _reading_penalty(self, value: JsonValue, begin: int) -> int:
         """The penalty of a reading by itself, whatever the schema."""

@@ -48,7 +48,7 @@ if TYPE_CHECKING:
     import httpx2
 
     from .._http.connections import Connections
-    from .pseudonyms import Pseudonymizer
+    from .._text import Pseudonymizer
     from .steps import UseLimit
 
 forks_wait_for_imports()

@@ -7,8 +7,8 @@ from operator import attrgetter
 from typing import TypeVar
 
 from .. import errors
+from .._text import restored
 from .._wire import Event, StreamDecoder, Text, UnreadableError, Usage, v1
-from .pseudonyms import Restorer, restored_body
 from .steps import AnswerParser, Head, Loss
 
 T = TypeVar("T")
@@ -36,36 +36,21 @@ class EventParser(AnswerParser[list[Event]]):
         self._decoder = StreamDecoder()
         self._waiting: list[Event] = []
         self._texts: list[str] = []
-        self._restorer: Restorer | None = None
         self.length: int = 0
 
     def read_head(self, head: Head) -> None:
         label = head.headers.get("content-type", "")
         self._decoder = StreamDecoder(label, strict_end=self._strict_end)
-        if self.pseudonyms is not None:
-            self._restorer = self.pseudonyms.restorer()
 
     def parse_chunk(self, data: bytes) -> list[Event] | None:
-        return self._piece(self._restored(self._decoder.decode(data)))
+        return self._piece(self._decoder.decode(data))
 
     def close(self) -> list[Event] | None:
-        events = self._restored(self._decoder.close())
-        if self._restorer is not None:
-            _add_text(events, self._restorer.close())
-        piece = self._piece(events) or self._waiting
+        piece = self._piece(self._decoder.close()) or self._waiting
         reason = self._decoder.state.finish_reason
         if self.fault is None and not self._texts and reason not in _EMPTY_REASONS:
             self.fault = "the stream ended without any text"
         return piece or None
-
-    def _restored(self, events: list[Event]) -> list[Event]:
-        """The events with what their texts hid; a text that may end in a mark waits for more."""
-        if self._restorer is None:
-            return events
-        for event in events:
-            if isinstance(event, Text):
-                event.text = self._restorer.parse_chunk(event.text)
-        return [event for event in events if not isinstance(event, Text) or event.text]
 
     def _piece(self, events: list[Event]) -> list[Event] | None:
         piece = self._waiting
@@ -96,22 +81,15 @@ class EventParser(AnswerParser[list[Event]]):
 
     def failure(self, message: str, loss: Loss | None) -> errors.SvcError:
         del loss
-        return errors.SvcStreamError(message, partial="".join(self._texts))
-
-
-def _add_text(events: list[Event], text: str) -> None:
-    """Put the last of an answer's text behind its other texts, and before what ends it."""
-    if not text:
-        return
-    place = 0
-    for number, event in enumerate(events, 1):
-        if isinstance(event, Text):
-            place = number
-    events.insert(place, Text(text))
+        partial = "".join(self._texts)
+        if self.pseudonyms is not None:
+            restorer = self.pseudonyms.restorer()
+            partial = restorer.parse_chunk(partial) + restorer.close(cut=True)
+        return errors.SvcStreamError(message, partial=partial)
 
 
 class WholeParser(AnswerParser[T]):
-    """Reads a whole answer: its one piece is what `parse` makes of the body."""
+    """Reads a whole answer: its one piece is what `parse` makes of the body, and is given out."""
 
     whole = True
 
@@ -129,19 +107,17 @@ class WholeParser(AnswerParser[T]):
 
     def close(self) -> T | None:
         try:
-            answer = self._parse(self._body())
+            answer = self._parse(b"".join(self._parts))
         except UnreadableError as error:
             self.fault = str(error)
-            if self.pseudonyms is None:  # else what it says was restored, too
-                self.error = error.error
+            self.error = error.error
             return None
-        return answer
+        return self._given_out(answer)
 
-    def _body(self) -> bytes:
-        body = b"".join(self._parts)
+    def _given_out(self, answer: T) -> T:
         if self.pseudonyms is None:
-            return body
-        return restored_body(body, self.pseudonyms)
+            return answer
+        return restored(answer, self.pseudonyms)
 
     def failure(self, message: str, loss: Loss | None) -> errors.SvcError:
         if loss is None:
@@ -152,10 +128,16 @@ class WholeParser(AnswerParser[T]):
 
 
 class CompletionParser(WholeParser[list[Event]]):
-    """Reads a whole answer of a chat into the events that a stream of it would have brought."""
+    """Reads a whole answer of a chat into the events that a stream of it would have brought.
+
+    Their text is the service's, with marks: the turn gives it out.
+    """
 
     def __init__(self) -> None:
         super().__init__(v1.read_completion)
+
+    def _given_out(self, answer: list[Event]) -> list[Event]:
+        return answer
 
     def close(self) -> list[Event] | None:
         events = super().close()

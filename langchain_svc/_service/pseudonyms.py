@@ -1,56 +1,25 @@
 """What a request hides and its answer restores: whoever people are, by marks in their place.
 
-The core knows only this protocol; `langchain_svc.privacy.Pseudonyms` implements it. All that an
-object sends passes `hidden_body`, and all that it reads is restored where a parser reads it, so
-that no text can take another way.
+All that an object sends passes `hidden_body`. An answer stays as the service wrote it, with marks,
+until it is given out: a chat's by its turn, any other by its parser.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
-from typing import Any, Protocol, TypeGuard
+from collections.abc import Collection, Mapping
+from typing import Any, TypeGuard
 
 from langchain_core.runnables.config import var_child_runnable_config
 
 from .._base.safe_errors import safe_repr
+from .._images import is_address
+from .._text import Pseudonymizer
 from .._wire import dump_json
 from ..errors import SvcRequestError
 
 CONFIG_KEY = "svc_pseudonyms"
 """The key of `config["configurable"]` that holds the pseudonyms of one run."""
-# What of a body is no text of a person: names of models and roles, choices, and images.
-_NOT_TEXT = frozenset(
-    {
-        *("model", "role", "task", "size", "quality"),
-        *("from", "to", "language", "imagingType", "image", "images"),
-    }
-)
-
-_DECODER = json.JSONDecoder()
-
-
-class Restorer(Protocol):
-    """Restores one text that comes in pieces: a `PseudonymRestorer`."""
-
-    def parse_chunk(self, text: str) -> str:
-        """The next piece, as far as it is certain."""
-
-    def close(self) -> str:
-        """What was held back."""
-
-
-class Pseudonymizer(Protocol):
-    """Hides identifiers in texts, and restores them."""
-
-    def hide(self, text: str) -> str:
-        """A text with marks in the place of identifiers."""
-
-    def restore(self, text: str) -> str:
-        """A text with identifiers in the place of marks."""
-
-    def restorer(self) -> Restorer:
-        """Restores a text that comes in pieces."""
 
 
 def check_pseudonyms(value: object) -> Pseudonymizer | None:
@@ -96,48 +65,62 @@ def pseudonyms_of_run(
     raise SvcRequestError(problem)
 
 
-def hidden_body(body: bytes, pseudonyms: Pseudonymizer) -> bytes:
-    """A request's body with marks in all of its texts."""
-    return dump_json(_hidden(json.loads(body), pseudonyms))
+def hidden_body(
+    body: bytes,
+    pseudonyms: Pseudonymizer,
+    *,
+    closed: Collection[str] = (),
+    images: Collection[str] = (),
+) -> bytes:
+    """A request's body with marks in all of its texts, whatever their fields are called.
+
+    Args:
+        body: The body, a JSON object.
+        pseudonyms: What hides.
+        closed: The fields whose values are of a closed set, which was checked: as "model", or
+            "messages.role" for those of each of a list of objects.
+        images: The fields that hold images: base64 stays as it is.
+
+    Raises:
+        SvcRequestError: The address of an image names somebody: a mark would make it another
+            address, and without one the name would leave.
+    """
+    fields: dict[str, object] = {}
+    for name, value in json.loads(body).items():
+        if name in images:
+            _check_addresses(value, pseudonyms)
+        elif name not in closed:
+            inner = {path.removeprefix(f"{name}.") for path in closed}
+            fields[pseudonyms.hide(name)] = _hidden(value, pseudonyms, inner)
+            continue
+        fields[name] = value
+    return dump_json(fields)
 
 
-def _hidden(value: object, pseudonyms: Pseudonymizer) -> object:
+def _hidden(
+    value: object, pseudonyms: Pseudonymizer, closed: Collection[str] = ()
+) -> object:
     if isinstance(value, str):
         return pseudonyms.hide(value)
     if isinstance(value, list):
-        return [_hidden(item, pseudonyms) for item in value]
+        return [_hidden(item, pseudonyms, closed) for item in value]
     if isinstance(value, dict):
         return {
-            key: item if key in _NOT_TEXT else _hidden(item, pseudonyms)
+            pseudonyms.hide(key): (item if key in closed else _hidden(item, pseudonyms))
             for key, item in value.items()
         }
     return value
 
 
-def restored_body(body: bytes, pseudonyms: Pseudonymizer) -> bytes:
-    """A whole answer's body with what was hidden, in each string of its JSON or in its text.
-
-    Everything else stays as it is written: numbers, and members that stand twice.
-    """
-    text = body.decode("utf-8-sig", "replace")
-    try:
-        json.loads(text)
-    except ValueError:
-        return pseudonyms.restore(text).encode()
-
-    pieces: list[str] = []
-    at = 0
-    while True:
-        begin = text.find('"', at)
-        if begin < 0:
+def _check_addresses(images: Any, pseudonyms: Pseudonymizer) -> None:
+    for image in images if isinstance(images, list) else [images]:
+        if is_address(image) and pseudonyms.hide(image) != image:
             break
-        string, end = _DECODER.raw_decode(text, begin)
-        whole = pseudonyms.restore(string)
-        pieces.append(text[at:begin])
-        if whole == string:
-            pieces.append(text[begin:end])
-        else:
-            pieces.append(json.dumps(whole, ensure_ascii=False))
-        at = end
-    pieces.append(text[at:])
-    return "".join(pieces).encode()
+    else:
+        return
+    del images, image  # a traceback would show them
+    raise SvcRequestError(
+        "The address of an image has a name or a number of the pseudonyms in it, so it was not "
+        "sent: whoever is behind the address would read it. Give the image itself, as a handle or "
+        "as base64"
+    )

@@ -8,13 +8,20 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import AsyncGenerator, Callable, Generator, Mapping
+from collections.abc import (
+    AsyncGenerator,
+    Callable,
+    Collection,
+    Generator,
+    Mapping,
+)
 from functools import partial
 from typing import TYPE_CHECKING, Self, TypeVar, cast
 from urllib.parse import urlsplit
 
 from .._base.lazy import IMPORTING
 from .._base.safe_errors import safe_constructor
+from .._text import Pseudonymizer
 from .._version import __version__
 from .._wire import ACCEPT_ENCODING, Price, secrets_of
 from ..config import MEDICAL, Interface, is_loopback, require_key, require_url
@@ -22,7 +29,7 @@ from ..errors import SvcRequestError
 from .copies import CopyableSettings
 from .fields import reveal_secret
 from .price_lists import keep_prices, listed_prices
-from .pseudonyms import Pseudonymizer, hidden_body
+from .pseudonyms import hidden_body
 from .runs import refuse_trio
 from .steps import (
     BLOCK_LIMITS,
@@ -97,12 +104,15 @@ class ServiceSettings(CopyableSettings):
         limits: Limits,
         *,
         body: bytes | None = None,
+        closed: Collection[str] = (),
+        images: Collection[str] = (),
         headers: Mapping[str, str] | None = None,
         chat: tuple[str | None, int | None] | None = None,
     ) -> Exchange[T]:
         """An exchange with an interface: a key goes only to the interface it was given for.
 
-        `chat` is the model and the most tokens of an answer, of those that take tokens.
+        `closed` and `images` are fields of the body that are no text (`hidden_body`). `chat` is the
+        model and the most tokens of an answer, of those that take tokens.
         """
         if interface not in self.interfaces:
             raise SvcRequestError(
@@ -116,7 +126,7 @@ class ServiceSettings(CopyableSettings):
         if self.pseudonyms is not None:
             parser = partial(_with_pseudonyms, parser, self.pseudonyms)
             if body is not None:
-                body = hidden_body(body, self.pseudonyms)
+                body = hidden_body(body, self.pseudonyms, closed=closed, images=images)
         is_json = body is not None or interface.always_json
         request = Request(
             method=method,

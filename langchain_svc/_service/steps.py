@@ -16,8 +16,8 @@ from typing import Generic, NamedTuple, Protocol, TypeVar
 
 from .. import errors
 from .._http import FOREVER, Timeouts
+from .._text import Pseudonymizer
 from .._wire import Price
-from .pseudonyms import Pseudonymizer
 from .retry_budget import RetryBudget
 
 T = TypeVar("T")

@@ -22,4 +22,6 @@ def vision_exchange(
         partial(WholeParser, partial(endpoints.read_analysis, task=task)),
         limits,
         body=endpoints.vision_body(image, task),
+        closed=endpoints.VISION_CLOSED,
+        images=endpoints.VISION_IMAGES,
     )

@@ -8,15 +8,14 @@ patient's record, no word of the message is passed on.
 
 from __future__ import annotations
 
-import html
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from functools import partial
-from urllib.parse import unquote
 
 from pydantic_core import from_json
 
 from .. import errors
+from .._text import characters
 from .limits import retry_after
 from .redact import without_secrets
 
@@ -216,29 +215,13 @@ def safe_text(
     return text
 
 
-_LAYERS = 2  # a text may be escaped for JSON and then for a URL
-_JSON_ESCAPE = re.compile(r"\\(?:u([0-9a-fA-F]{4})|(.))")
-
-
 def _without_keys(text: str, secrets: Iterable[str]) -> str:
     """A text without keys; where its escapes hide one, it is without the escapes, too."""
     shown = without_secrets(text, secrets)
-    plain = without_secrets(_unescape(text), secrets)
-    if _unescape(shown) == plain:
+    plain = without_secrets(characters(text).text, secrets)
+    if characters(shown).text == plain:
         return shown
     return plain
-
-
-def _unescape(text: str) -> str:
-    for _ in range(_LAYERS):
-        text = unquote(html.unescape(_JSON_ESCAPE.sub(_unescape_letter, text)))
-    return text
-
-
-def _unescape_letter(match: re.Match[str]) -> str:
-    if match[1]:
-        return chr(int(match[1], 16))
-    return match[2]
 
 
 def _printable(letter: str) -> str:

@@ -17,6 +17,9 @@ MODELS_PATH = "/api/models"
 TRANSLATE_PATH = "/api/translate"
 # general API, section 2: the fields of a chat request, and a bound of one.
 HIGHEST_TEMPERATURE = 1.0
+# Those whose values are of a closed set, and so no text of a person; the same of a translation.
+CHAT_CLOSED = ("model",)
+TRANSLATE_CLOSED = ("from", "to")
 CHAT_FIELDS = frozenset({"message", "model", "temperature", "stream"})
 
 

@@ -79,6 +79,10 @@ class UnreadableError(ValueError):
         self.error = error
 
 
+# The fields of a chat request whose values are of a closed set, and so no text of a person.
+CHAT_CLOSED = ("model", "messages.role")
+
+
 def chat_body(
     messages: Sequence[Mapping[str, str]],
     settings: Mapping[str, object],

@@ -13,7 +13,6 @@ from .._calls import (
     Format,
     PastCall,
     choice_again_text,
-    placeholder,
     refusal_text,
 )
 from .._calls.reading import (
@@ -33,6 +32,15 @@ from .._calls.reading import (
     arguments_json,
     code_blocks,
     parse_calls,
+)
+from .._text import Pseudonymizer
+from .doubts import (
+    call_of,
+    doubts_among,
+    is_loose,
+    text_behind_calls,
+    unfilled,
+    without,
 )
 from .messages import PERSON, guarded
 from .parts import ContentPart
@@ -78,20 +86,23 @@ class CallsReader(AnswerReader):
         mark_cuts: bool,  # a call that was cut off is marked in the text, and no error
         # What the model has read: each text with its speaker.
         texts_read: Callable[[], Iterable[tuple[str, str]]],
+        pseudonyms: Pseudonymizer | None = None,  # what restores arguments
     ) -> None:
         self._offer = offer
         self._json_reader = json_reader
         self._format = tool_format
+        self._pseudonyms = pseudonyms
         self._split_reasoning = split_reasoning
         self._mark_cuts = mark_cuts
         descriptions = ("the description of a function", offer.tools.descriptions)
         self._replays = Replays(lambda: (*texts_read(), descriptions), asking=PERSON)
-        self._holds_arguments = self._replays.may_be if stream_arguments else None
+        self._holds_arguments = self._was_read if stream_arguments else None
         self._new_parser = partial(
             StreamParser,
             offer.tools.parsed,
             fences=tool_format is FORMATS["fenced"],
             thinks=thinks,
+            pseudonyms=pseudonyms,
         )
         # What the last question to the model was about.
         self._open_doubts: list[Doubt | BadCall] = []
@@ -163,7 +174,7 @@ class CallsReader(AnswerReader):
         parser = self._new_parser()
         events = [*parser.parse_chunk(text), *parser.close(cut=out_of_room)]
         calls = [
-            _call_of(event)
+            call_of(event)
             for event in events
             if isinstance(event, (Doubt, BadCall, Call))
         ]
@@ -172,7 +183,7 @@ class CallsReader(AnswerReader):
         if self.is_inside or not out_of_room:
             return self.is_inside
         if calls:
-            return not _text_behind_calls(events).strip()
+            return not text_behind_calls(events).strip()
         if self._json_reader is not None:
             wants_rest = self._json_reader.wants_rest(text, out_of_room=out_of_room)
             self.is_copy = self._json_reader.is_copy
@@ -244,7 +255,7 @@ class CallsReader(AnswerReader):
             return
         if not self._may_call(call.name, self._doubts):
             return
-        if problem := _unfilled(call):
+        if problem := unfilled(call):
             self._bad_calls.append(BadCall(call.name, problem, source=call.source))
             return
         source = self._source(call)
@@ -275,7 +286,7 @@ class CallsReader(AnswerReader):
         reason = None
         if isinstance(call, BadCall):
             reason = call.reason
-        elif problem := _unfilled(call):
+        elif problem := unfilled(call):
             reason = problem
             remaining += "]"
         elif source := self._source(call):
@@ -299,7 +310,18 @@ class CallsReader(AnswerReader):
 
     def _source(self, call: Call) -> str | None:
         """Where the model has read the text of the call, if anywhere."""
-        return self._replays.source(call.name, call.arguments, call.source)
+        return self._replays.source(
+            call.name, call.arguments, self._restored(call.source)
+        )
+
+    def _was_read(self, text: str) -> bool:
+        """Whether the beginning of a call stands in a text that the model has read."""
+        return self._replays.may_be(self._restored(text))
+
+    def _restored(self, text: str) -> str:
+        if self._pseudonyms is None:
+            return text
+        return self._pseudonyms.restore(text)
 
     def _pass_call_on(self, call: Call) -> Iterator[ContentPart]:
         self._calls.append(call)
@@ -371,18 +393,18 @@ class CallsReader(AnswerReader):
 
     @property
     def _doubts(self) -> list[Doubt]:
-        return _doubts_among(self._tail)
+        return doubts_among(self._tail)
 
     def _end_beside_calls(self) -> Iterator[ContentPart]:
         """The rest of an answer with calls: its text, and the calls that cannot run."""
-        strict = [doubt for doubt in self._doubts if not _is_loose(doubt)]
+        strict = [doubt for doubt in self._doubts if not is_loose(doubt)]
         if self._doubtful_answer is None:
             # What is only a little like a call stays in the text.
-            remaining = _without(strict, self._tail)
+            remaining = without(strict, self._tail)
         else:
             # This answer was to confirm calls. The text is that of the answer in doubt.
-            doubts = _doubts_among(self._doubtful_answer)
-            remaining = _without(doubts, self._doubtful_answer)
+            doubts = doubts_among(self._doubtful_answer)
+            remaining = without(doubts, self._doubtful_answer)
         text = "".join(piece.text for piece in remaining).rstrip()
         if text:
             yield ContentPart(text)
@@ -504,7 +526,7 @@ class CallsReader(AnswerReader):
         if confirmed and not doubts:  # the calls stand in code, and so in the prose
             self._buffer = []
             self._tail = []
-        self._tail = _without(doubts, self._tail)
+        self._tail = without(doubts, self._tail)
         for call in confirmed:
             yield from self._pass_call_on(call)
 
@@ -518,7 +540,7 @@ class CallsReader(AnswerReader):
             self._settles(call, open_doubts)
         confirmed: list[Call] = []
         for call in self._repeated_calls():
-            if not self._may_call(call.name, confirmed) or _unfilled(call):
+            if not self._may_call(call.name, confirmed) or unfilled(call):
                 continue
             if self._source(call) and not self._is_confirmed_replay(call):
                 continue
@@ -535,7 +557,12 @@ class CallsReader(AnswerReader):
         if calls or self._call_count:
             return calls
         for block in code_blocks(self._waiting_text()):
-            parsed = parse_calls(block, self._offer.tools.parsed, cut=True)
+            parsed = parse_calls(
+                block,
+                self._offer.tools.parsed,
+                cut=True,
+                pseudonyms=self._pseudonyms,
+            )
             calls += [call for call in parsed if isinstance(call, Call)]
             if len(calls) > MOST_CALLS:
                 return []  # no model means so many
@@ -544,7 +571,7 @@ class CallsReader(AnswerReader):
     def _settles(self, call: Call, open_doubts: list[Doubt | BadCall]) -> bool:
         """Whether the call repeats all that was read of an open doubt, which it then settles."""
         for doubt in open_doubts:
-            doubtful = _call_of(doubt)
+            doubtful = call_of(doubt)
             if isinstance(doubtful, Call):
                 if doubtful == call:
                     open_doubts.remove(doubt)
@@ -561,7 +588,7 @@ class CallsReader(AnswerReader):
         """
         if "".join(self._prose).strip() or self._bad_calls or self._call_count:
             return False
-        open_calls = [_call_of(doubt) for doubt in self._open_doubts]
+        open_calls = [call_of(doubt) for doubt in self._open_doubts]
         calls = [call, *(doubt.call for doubt in self._doubts)]
         return all(
             isinstance(call, Call) and call.asked and call in open_calls
@@ -610,7 +637,7 @@ class CallsReader(AnswerReader):
 
     def _call_to_show(self, doubt: Doubt | BadCall) -> str | None:
         """The call as it was read, unless others wrote it: the model is not handed that."""
-        call = _call_of(doubt)
+        call = call_of(doubt)
         if not isinstance(call, Call) or self._source(call):
             return None
         text = self._format.call(PastCall(call.name, call.arguments))
@@ -623,7 +650,7 @@ class CallsReader(AnswerReader):
     def _function_of(self, doubt: Doubt | BadCall) -> str | None:
         """The function on offer that a doubtful call names; None where it names no such one."""
         names = self._offer.tools.names
-        call = _call_of(doubt)
+        call = call_of(doubt)
         if call is not None and call.name is not None:
             return call.name if call.name in names else None
         text = doubt.text
@@ -636,7 +663,7 @@ class CallsReader(AnswerReader):
 
     def _invalid_part(self, doubt: Doubt | BadCall) -> ContentPart:
         """An unreadable call, or one that the model did not confirm, as the model wrote it."""
-        call = _call_of(doubt)
+        call = call_of(doubt)
         name = None
         source = ""
         if call is not None:
@@ -649,52 +676,8 @@ class CallsReader(AnswerReader):
                 omission = "did not say that it"
             reason = f"{reason}, and the model {omission} means it"
         call_id = new_id()
-        arguments = guarded(source or doubt.text)
+        arguments = guarded(self._restored(source or doubt.text))
         return ContentPart(
             call=tool_call_chunk(name=name, args=arguments, id=call_id),
             failed=(call_id, reason),
         )
-
-
-def _unfilled(call: Call) -> str | None:
-    """What is wrong with a call in which an argument is still as the form shows it."""
-    for name, value in call.arguments.items():
-        if value == placeholder(name):
-            return f"its argument {name} is still {value}, and no value"
-    return None
-
-
-def _text_behind_calls(events: list[Event]) -> str:
-    """The prose behind the last call."""
-    texts: list[str] = []
-    for event in events:
-        if isinstance(event, Prose):
-            texts.append(event.text)
-        elif isinstance(event, (Call, BadCall, Doubt)):
-            texts.clear()
-    return "".join(texts)
-
-
-def _without(doubts: list[Doubt], pieces: list[Prose | Doubt]) -> list[Prose | Doubt]:
-    """The pieces of an answer without these doubts, and without the ends of their fences."""
-    remaining: list[Prose | Doubt] = []
-    after_doubt = False
-    for piece in pieces:
-        is_doubt = any(piece is doubt for doubt in doubts)
-        is_fence_end = after_doubt and not piece.text.strip(" \t\r\n`")
-        after_doubt = is_doubt or is_fence_end
-        if not after_doubt:
-            remaining.append(piece)
-    return remaining
-
-
-def _doubts_among(pieces: list[Prose | Doubt]) -> list[Doubt]:
-    return [piece for piece in pieces if isinstance(piece, Doubt)]
-
-
-def _call_of(doubt: Doubt | BadCall | Call) -> Call | BadCall | None:
-    return doubt.call if isinstance(doubt, Doubt) else doubt
-
-
-def _is_loose(doubt: Doubt) -> bool:
-    return doubt.call is None or doubt.call.loose

@@ -646,6 +646,7 @@ class ChatSvc(ServiceModel, BaseChatModel):
                 new_parser,
                 options.limits,
                 body=chat.new_body(model, turns, stream=stream),
+                closed=chat.closed,
                 headers=options.extra_headers,
                 chat=(model.model, model.max_tokens),
             )

@@ -54,6 +54,7 @@ class ChatInterface:
         new_body: Makes the bytes of a request, and refuses what `problem` does.
         problem: Says why the interface cannot take a model's settings; None where it can.
         profile: What the documents say about a model.
+        closed: The fields of a request that are no text; see `hidden_body`.
         labels: What tells it from the v1 interface in traces and caches.
         as_one_text: Whether it takes a conversation as one text.
     """
@@ -65,6 +66,7 @@ class ChatInterface:
     new_body: _NewBody
     problem: Callable[[RequestSettings], str | None]
     profile: Callable[[str | None], ModelProfile | None]
+    closed: tuple[str, ...]
     labels: Mapping[str, str]
     as_one_text: bool = False
 
@@ -140,6 +142,7 @@ CHAT_INTERFACES: dict[InterfaceName, ChatInterface] = {
         _v1_body,
         _v1_problem,
         documented_profile,
+        v1.CHAT_CLOSED,
         {},
     ),
     "general": ChatInterface(
@@ -150,6 +153,7 @@ CHAT_INTERFACES: dict[InterfaceName, ChatInterface] = {
         _general_body,
         _general_problem,
         _general_profile,
+        general.CHAT_CLOSED,
         {"interface": "general"},
         as_one_text=True,
     ),

@@ -38,6 +38,7 @@ if TYPE_CHECKING:
 
     from .._calls import ToolFormat
     from .._service import Secret
+    from .._text import Pseudonymizer
     from .interfaces import ChatInterface
     from .messages import SystemRole
     from .structured import ResponseFormat
@@ -151,6 +152,8 @@ class ChatModel(Protocol):
     def model(self) -> str | None: ...
     @property
     def temperature(self) -> float | None: ...
+    @property
+    def pseudonyms(self) -> Pseudonymizer | None: ...
     @property
     def chat_interface(self) -> ChatInterface: ...
     @property

@@ -20,12 +20,17 @@ FINAL = "svc_final_answer"
 
 
 class ContentPart(NamedTuple):
-    """A piece of the message that an answer becomes."""
+    """A piece of the message that an answer becomes.
+
+    `content` and `reasoning` are text as the service wrote it; the turn restores what pseudonyms
+    hid in it. Everything else was restored by the reader, once it was parsed.
+    """
 
     content: str = ""
     reasoning: str = ""
     call: ToolCallChunk | None = None
     failed: tuple[str, str] | None = None  # the id of a call that must not run, and why
+    json: str = ""  # content that was made of a checked value
     final: str | None = None  # the answer to use instead of the content
     parsed: object = None  # what was made of it
     # The content so far was, though it looked like an answer.

@@ -15,6 +15,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
+from .._text import normalized
+
 # Quotation marks differ between a text and its copy, and some languages put spaces inside.
 _QUOTES = frozenset("\"'`´‘’‚‛“”„‟«»‹›「」『』")
 _APOSTROPHES = frozenset("'’‛`´")
@@ -84,7 +86,7 @@ def _folded_letter(text: str, begin: int, cluster: str) -> str:
     # A superscript is no digit of the number before it: 10² is not 102.
     if unicodedata.category(character) == "No":
         return cluster
-    return unicodedata.normalize("NFKC", cluster).casefold()
+    return normalized("NFKC", cluster).casefold()
 
 
 def _folded_quote(text: str, begin: int) -> str:

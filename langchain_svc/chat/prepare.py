@@ -67,6 +67,7 @@ def new_turn(
         stops=model.stop or (),
         reader=reader,
         as_one_text=model.chat_interface.as_one_text,
+        pseudonyms=model.pseudonyms,
         defuse_text=tool_format.written,
         on_cut=model.on_cut,
         max_continuations=model.max_continuations,
@@ -86,7 +87,9 @@ def _reader_of(
     model = options.model
     json_reader = None
     if options.response_format is not None:
-        json_reader = JsonReader(options.response_format, streaming=stream)
+        json_reader = JsonReader(
+            options.response_format, streaming=stream, pseudonyms=model.pseudonyms
+        )
     if options.offer is None and json_reader is not None:
         return json_reader
     return CallsReader(
@@ -98,6 +101,7 @@ def _reader_of(
         split_reasoning=model.reasoning == "split",
         mark_cuts=model.on_cut == "mark",
         texts_read=partial(texts_read, messages),
+        pseudonyms=model.pseudonyms,
     )
 
 

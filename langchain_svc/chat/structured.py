@@ -35,7 +35,7 @@ from .._base.safe_errors import safe_repr
 from .._calls import defuse, problem_text, render_json
 from .._calls.reading import Call, Tool, parse_calls
 from .._json import Form, SchemaMismatch, form_of, shortened
-from .._text import ReasoningSplitter
+from .._text import Pseudonymizer, ReasoningSplitter, restored
 from .._wire import is_cut
 from ..errors import SvcOutputError, SvcRequestError
 from .parts import FINAL, ContentPart, split_parts
@@ -103,8 +103,14 @@ class ResponseFormat(dict[str, Any]):
             f"around it, no fence, no copy of the schema.\n<schema>\n{schema}\n</schema>"
         )
 
-    def check(self, text: str, *, cut: bool = False) -> object:
-        """The answer in the text as plain JSON that fits the schema.
+    def check(
+        self,
+        text: str,
+        *,
+        cut: bool = False,
+        pseudonyms: Pseudonymizer | None = None,
+    ) -> object:
+        """The answer in the text as plain JSON that fits the schema; `pseudonyms` restore it.
 
         Raises:
             SchemaMismatch: There is none.
@@ -112,7 +118,12 @@ class ResponseFormat(dict[str, Any]):
         if self.as_call:
             text = self._arguments_or_text(text, cut=cut)
         value = _json.read_answer(
-            text, self._compiled, cut=cut, only=True, form=self._form
+            text,
+            self._compiled,
+            cut=cut,
+            only=True,
+            form=self._form,
+            pseudonyms=pseudonyms,
         )
         self.make(value)
         return value
@@ -383,8 +394,15 @@ class JsonReader(AnswerReader):
 
     is_inside = True
 
-    def __init__(self, response_format: ResponseFormat, *, streaming: bool) -> None:
+    def __init__(
+        self,
+        response_format: ResponseFormat,
+        *,
+        streaming: bool,
+        pseudonyms: Pseudonymizer | None = None,
+    ) -> None:
         self._format = response_format
+        self._pseudonyms = pseudonyms
         self._shows_partial = streaming and response_format.partial
         self._showing = False
         self._replaces = False  # an answer of which a part was shown
@@ -408,7 +426,7 @@ class JsonReader(AnswerReader):
         if not out_of_room:
             return False
         try:
-            self._format.check(text, cut=True)
+            self._format.check(text, cut=True, pseudonyms=self._pseudonyms)
         except SchemaMismatch as error:
             self.is_copy = error.is_copy
             return not error.is_copy
@@ -447,7 +465,9 @@ class JsonReader(AnswerReader):
         for part in split_parts(self._splitter.close()):
             yield from self._read_part(part)
         try:
-            value = self._format.check("".join(self._text), cut=cut)
+            value = self._format.check(
+                "".join(self._text), cut=cut, pseudonyms=self._pseudonyms
+            )
         except SchemaMismatch as error:
             # An answer that max_tokens cut would only be cut again, unless it was a copy.
             if not cut or error.is_copy:
@@ -460,7 +480,7 @@ class JsonReader(AnswerReader):
         elif self._was_shown:
             yield ContentPart(final=_dump(value))
         else:
-            yield ContentPart(_dump(value))
+            yield ContentPart(json=_dump(value))
         if self._format.attach_parsed:
             yield ContentPart(parsed=self._format.make(value))
 
@@ -468,6 +488,8 @@ class JsonReader(AnswerReader):
         """An answer that cannot be used, as far as it was not shown."""
         text = "".join(self._content)
         if self._replaces:
+            if self._pseudonyms is not None:
+                text = restored(text, self._pseudonyms)
             return ContentPart(final=text)
         return ContentPart("" if self._showing else text)
 

@@ -26,6 +26,7 @@ from pydantic_core import from_json
 from .._base.tokens import TOKENS_A_TURN, count_tokens
 from .._calls import defuse, has_turn_tags
 from .._service import Exchange
+from .._text import Pseudonymizer
 from .._wire import (
     About,
     Event,
@@ -52,6 +53,7 @@ CALL_ERRORS = "invalid_tool_call_errors"
 """In `additional_kwargs`: why calls are invalid, by their ids."""
 logger = logging.getLogger("langchain_svc")
 NewExchange: TypeAlias = Callable[[WireMessages], Exchange[list[Event]]]
+_NOTHING = ContentPart()
 _GO_ON = (
     "That answer was cut off: go on exactly where it stopped, and repeat nothing of it."
 )
@@ -70,6 +72,7 @@ class Turn:
         stops: Texts at which an answer ends.
         reader: Reads the text of the answers.
         as_one_text: Whether a conversation goes as one text, whose tags the model may copy.
+        pseudonyms: What restores the text of an answer when it is given out.
         defuse_text: Makes harmless what goes back to the model of its own answer.
         max_reasks: How often the model may be told why an answer will not do.
         on_cut: What becomes of an answer that was cut off; see `ChatSvc`.
@@ -86,6 +89,7 @@ class Turn:
         stops: Sequence[str],
         reader: AnswerReader,
         as_one_text: bool = False,
+        pseudonyms: Pseudonymizer | None = None,
         defuse_text: Callable[[str], str] = defuse,
         max_reasks: int = 0,
         on_cut: str | None = "mark",
@@ -97,6 +101,7 @@ class Turn:
         self._stops = stops
         self._reader = reader
         self._as_one_text = as_one_text
+        self._pseudonyms = pseudonyms
         self._defuse = defuse_text
         self._reasks_left = max_reasks
         self._on_cut = on_cut
@@ -140,6 +145,9 @@ class Turn:
     def _reset_answer(self) -> None:
         self._cutter = StopCutter(self._stops)
         self._answer_texts: list[str] = []
+        if self._pseudonyms is not None:
+            self._content_restorer = self._pseudonyms.restorer()
+            self._reasoning_restorer = self._pseudonyms.restorer()
         # Whether the model has begun anew, and what was yielded cannot be taken back.
         self._is_abandoned = False
 
@@ -232,7 +240,41 @@ class Turn:
         if not text:
             return ()
         self._answer_texts.append(text)
-        return self._reader.read_chunk(text)
+        return self._given_out(self._reader.read_chunk(text))
+
+    def _given_out(self, parts: Iterable[ContentPart]) -> Iterable[ContentPart]:
+        """The parts with names in the place of marks; a text may be held that ends in half a mark.
+
+        This is the one place where the text of an answer is restored: what goes back to the
+        provider, as a question or to go on, is the provider's own text.
+        """
+        if self._pseudonyms is None:
+            return parts
+        shown = [
+            part._replace(
+                content=self._content_restorer.parse_chunk(part.content),
+                reasoning=self._reasoning_restorer.parse_chunk(part.reasoning),
+            )
+            for part in parts
+        ]
+        return [part for part in shown if part != _NOTHING]
+
+    def _rest_given_out(self, *, cut: bool) -> Iterable[ContentPart]:
+        """The last of an answer's text; a mark in which a cut text ends stays one."""
+        if self._pseudonyms is None:
+            return ()
+        rest = ContentPart(
+            content=self._content_restorer.close(cut=cut),
+            reasoning=self._reasoning_restorer.close(cut=cut),
+        )
+        return () if rest == _NOTHING else (rest,)
+
+    def _restored(self, text: str, *, cut: bool) -> str:
+        """A text of the service's, for an error."""
+        if self._pseudonyms is None:
+            return text
+        restorer = self._pseudonyms.restorer()
+        return restorer.parse_chunk(text) + restorer.close(cut=cut)
 
     def _end_answer(self) -> list[ContentPart]:
         """The last parts of an answer; whether the model is asked once more is decided here."""
@@ -256,17 +298,19 @@ class Turn:
         rest = self._cutter.close()
         if rest:
             self._answer_texts.append(rest)
-            parts += self._reader.read_chunk(rest)
+            parts += self._given_out(self._reader.read_chunk(rest))
         cut = self._is_cut(reason)
         if cut and self._on_cut == "error":
             raise SvcOutputError(
                 f"The answer was cut off (finish_reason {reason!r}; max_tokens sets "
                 "its length, and on_cut='continue' lets it go on): .raw has what came",
-                raw="".join(self._answer_texts),
+                raw=self._restored("".join(self._answer_texts), cut=True),
                 usage=self._usage,
                 finish_reason=reason,
             )
-        parts += self._reader.end_answer(cut=cut, last=not self._reasks_left)
+        last_parts = self._reader.end_answer(cut=cut, last=not self._reasks_left)
+        parts += self._given_out(last_parts)
+        parts += self._rest_given_out(cut=cut)
         self._ask_again_or_end(reason)
         return parts
 
@@ -354,7 +398,7 @@ class Turn:
             if self._reader.failure is not None:
                 raise SvcOutputError(
                     self._reader.failure,
-                    raw=text,
+                    raw=self._restored(text, cut=cut),
                     usage=self._usage,
                     finish_reason=reason if cut else None,
                 )
@@ -418,7 +462,7 @@ class Turn:
         """The answer that was read."""
         metadata = self._names() | self._response_metadata()
         message = AIMessage(
-            content="".join(part.content for part in self._parts),
+            content="".join(part.content + part.json for part in self._parts),
             tool_calls=_tool_calls(self._parts),
             invalid_tool_calls=_invalid_calls(self._parts),
             additional_kwargs=_additional_kwargs(self._parts),
@@ -462,7 +506,7 @@ class Turn:
             # Once only: LangChain joins the texts of metadata when it adds chunks up.
             self._is_named = True
             fields["response_metadata"] = self._names()
-        content = "".join([part.content for part in parts])
+        content = "".join([part.content + part.json for part in parts])
         if calls and len(fields) == 1 and all(map(is_middle, calls)):
             return text_chunk(content, calls)
         return ChatGenerationChunk(message=AIMessageChunk(content=content, **fields))

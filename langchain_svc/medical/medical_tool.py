@@ -31,7 +31,7 @@ from .patient import PatientContext, Record, on_wire
 from .result import AnswerTo, ClinicalResult, with_values
 from .sent import in_words, names_sent, of_record
 from .values import sent_values
-from .wire import MedicalAnswer, read_answer, request_body
+from .wire import IMAGES, MedicalAnswer, read_answer, request_body
 
 PATIENT_KEY = "svc_patient"
 """The key of `config["configurable"]` that holds a run's `PatientContext`."""
@@ -222,6 +222,7 @@ class MedicalTool(MedicalSettings, ServiceTool):
             partial(WholeParser, read_answer),
             self._limits(),
             body=dump_json(body) if record_fields else None,
+            images=IMAGES,
         )
         body_hash = self._hash_of(exchange.request.body)
         values = sent_values(wire_arguments, record, record_fields, report)

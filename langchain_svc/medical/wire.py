@@ -31,6 +31,9 @@ OF_CANCER = {
     "imagingType": "imagingType",
 }  # fmt: skip
 
+# The field of a request that holds images.
+IMAGES = ("images",)
+
 
 # -- requests (section 2) -------------------------------------------------------------------------
 

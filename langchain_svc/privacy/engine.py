@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from .._base.safe_errors import type_text
+from .._text import Reading, characters, joined, rendered
 from .calendar_dates import (
     LONGEST_DATE,
     DateShift,
@@ -16,12 +17,13 @@ from .calendar_dates import (
     unfinished_date,
 )
 from .common_words import GENERIC_PLACES
+from .given_out import GivenOut
 from .identities import Identities
 from .marks import KINDS, MarkTable, lookalikes, unfinished_mark
 from .numbers import Numbers
 from .person_names import PersonNames
 from .phrases import Phrases
-from .spelling import fold, tokens, without_escapes
+from .spelling import fold, tokens
 from .vocabulary import Vocabulary
 from .whole_values import WholeValues
 
@@ -31,6 +33,7 @@ ExtraFinder = Callable[[str], Iterable[tuple[int, int, str]]]
 _CUTS = re.compile(r"""\\(?!u[0-9a-fA-F]{4})[nrtbf"\\/]?|[\n\r"]""")
 _DIGITS = re.compile(r"\d(?:[\d./-]*\d)?")
 _COMPACT_TIME = re.compile(r"(?:\d\d){0,3}(?!\d)")  # none, or hours, minutes, seconds
+_WHOLE = re.compile(r"\]\Z|\A\d{4}-\d\d-\d\d\Z")  # a mark or a date that ends here
 _BEFORE_SHORT_YEAR = "-/. '’\u00a0\t\n"
 _LONGEST_REST_OF_DATE = 16  # of an ISO date from its year on
 _KINDS_OF_OTHERS = {
@@ -96,6 +99,7 @@ class Engine:
         self._dates = [*dict.fromkeys(identities.dates)]
         self._years: set[str] = set()
         self._marks = MarkTable()
+        self._given_out = GivenOut()
         self._add(identities)
 
     def _add(self, identities: Identities) -> None:
@@ -138,7 +142,7 @@ class Engine:
         shifted = self._shifted_dates(text, self._shift)
         replacements = self._marked(text, spans, shifted)
         result = _replaced(text, replacements)
-        if self.restore(result) == text:
+        if _replaced(result, self._restored(result)) == text:
             return result
         # A date stands beside an identifier so that, without it, other digits would read as one.
         for match in _DIGITS.finditer(text):
@@ -148,22 +152,41 @@ class Engine:
 
     def _find(self, text: str) -> Iterator[Span]:
         """What is to be hidden; of places that overlap, the earlier here has the letters."""
+        yield from self._find_given_out(text)
         for start, end in lookalikes(text):
             yield self._new_span(text, start, end, "TEXT")
-        plain = without_escapes(text)
-        for value in self._values.find(plain):
+        for value in self._values.find(text):  # a value may look like an escape
             yield Span(*value)
-        scan = self._vocabulary.scan(plain)
-        yield from self._find_dates(plain)
-        for place in self._numbers.find(plain):
+        for reading in _readings(text):
+            for span in self._find_in_reading(reading.text):
+                start, end = reading.place(span.start, span.end)
+                yield span._replace(start=start, end=end)
+        for extra in self.extras:
+            for start, end, kind in _called(extra, text):
+                yield self._new_span(text, start, end, kind)
+
+    def _find_given_out(self, text: str) -> Iterator[Span]:
+        for start, end in self._given_out.find(text):
+            writing = text[start:end]
+            owner = self._marks.owner(writing)
+            if owner is not None:
+                yield Span(start, end, *owner)
+            elif not [*read_dates(text, start, end)]:
+                # A date that was moved back; where it stands as a date, it is moved again.
+                yield self._new_span(text, start, end, "DATE")
+
+    def _find_in_reading(self, text: str) -> Iterator[Span]:
+        yield from self._find_given_out(text)
+        for value in self._values.find(text):
+            yield Span(*value)
+        scan = self._vocabulary.scan(text)
+        yield from self._find_dates(text)
+        for place in self._numbers.find(text):
             yield Span(*place)
         for place in self._phrases.find(scan):
             yield Span(*place)
         for start, end, number in self._persons.find(scan):
             yield Span(start, end, "PERSON", number)
-        for extra in self.extras:
-            for start, end, kind in _called(extra, text):
-                yield self._new_span(text, start, end, kind)
 
     def _new_span(self, text: str, start: int, end: int, kind: str) -> Span:
         number = self._marks.number_of(kind, fold(text[start:end]))
@@ -239,7 +262,18 @@ class Engine:
 
     def restore(self, text: str) -> str:
         """The text with what was hidden in the place of its marks."""
-        return _replaced(text, self._restored(text))
+        return self._give_out(text, self._restored(text))
+
+    def _give_out(
+        self,
+        text: str,
+        replacements: list[Replacement],
+        start: int = 0,
+        end: int | None = None,
+    ) -> str:
+        """A part of a text with its replacements, which are remembered."""
+        self._given_out.add(replacement.text for replacement in replacements)
+        return _replaced(text, replacements, start, end)
 
     def _restored(self, text: str, start: int = 0) -> list[Replacement]:
         marks = [Replacement(*mark) for mark in self._marks.restored(text, start)]
@@ -255,9 +289,18 @@ class Engine:
         marks.sort(key=lambda replacement: replacement.start)
         return marks
 
-    def restore_end(self, text: str, start: int) -> str:
-        """The text after `start`, restored; what stands before it was restored already."""
-        return _replaced(text, self._restored(text, start), start)
+    def restore_end(self, text: str, start: int, *, cut: bool) -> str:
+        """The text after `start`, restored; what stands before it was restored already.
+
+        What a text that was `cut` off ends in is restored only if it cannot go on.
+        """
+        replacements = self._restored(text, start)
+        if cut and replacements:
+            last = replacements[-1]
+            is_open = last.end == len(text)
+            if is_open and not _WHOLE.search(text[last.start :]):
+                replacements.pop()
+        return self._give_out(text, replacements, start)
 
     def restore_begin(self, text: str, start: int) -> tuple[str, int]:
         """What is certain of an unfinished text, restored from `start`; and where the rest is."""
@@ -271,7 +314,17 @@ class Engine:
                 break
             certain.append(replacement)
             end = max(end, replacement.end)
-        return _replaced(text, certain, start, end), end
+        return self._give_out(text, certain, start, end), end
+
+
+def _readings(text: str) -> list[Reading]:
+    """What a text says: with its tags, whose attributes may name somebody, and without.
+
+    Each also with the words whole that a line's end divides.
+    """
+    decoded = characters(text)
+    views = [*dict.fromkeys([decoded, rendered(decoded, all_tags=True)])]
+    return [*dict.fromkeys([*views, *map(joined, views)])]
 
 
 def _compact_dates(text: str, digits: str) -> Iterator[tuple[int, int]]:

@@ -80,6 +80,7 @@ class MarkTable:
     def __init__(self) -> None:
         self._lock = Lock()
         self._marks: dict[tuple[str, int, str], str] = {}
+        self._owners: dict[str, tuple[str, int]] = {}
         self._writings: dict[tuple[str, int], list[str]] = {}
         self._numbers: dict[tuple[str, str], int] = {}
         self._counts: dict[str, int] = {}
@@ -109,7 +110,12 @@ class MarkTable:
                 if len(writings) > 1:
                     mark = f"[{kind}_{number}_{len(writings)}]"
                 self._marks[kind, number, writing] = mark
+                self._owners.setdefault(writing, (kind, number))
             return mark
+
+    def owner(self, writing: str) -> tuple[str, int] | None:
+        """The kind and the number that a writing was marked with; None if it never was."""
+        return self._owners.get(writing)
 
     def restored(self, text: str, start: int = 0) -> Iterable[tuple[int, int, str]]:
         """The marks of a text that were given out: start, end and the writing."""
@@ -117,6 +123,8 @@ class MarkTable:
             return []
         marks: list[tuple[int, int, str]] = []
         for match in _MARK.finditer(text, start):
+            if match.end() == len(text) and _is_half(text, match.start()):
+                continue
             # The groups of one of three forms; the first writing has no number of its own.
             kind, number, index = [*filter(None, match.groups()), "1"][:3]
             writings = self._writings.get((kind.upper(), int(number)), [])
@@ -124,3 +132,9 @@ class MarkTable:
             if 0 <= position < len(writings):
                 marks.append((*match.span(), writings[position]))
         return marks
+
+
+def _is_half(text: str, start: int) -> bool:
+    """Whether a mark at the end of a text lacks its bracket, as [PERSON_1 of [PERSON_12]."""
+    before = text[max(0, start - 2) : start].rstrip()
+    return before.endswith("[") and text[-1].isdigit()

@@ -226,7 +226,8 @@ class PseudonymRestorer:
     """Restores one text that comes in pieces, wherever they are cut.
 
     It holds back no more than what may still become a mark, or, if dates are shifted, a date.
-    All that it returns, joined, is what `Pseudonyms.restore` makes of the whole text.
+    All that it returns, joined, is what `Pseudonyms.restore` makes of the whole text. What a text
+    that was cut off ends in may be half of a mark or of a date, and stays as it is.
     """
 
     __slots__ = ("_context", "_engine", "_rest")
@@ -249,13 +250,13 @@ class PseudonymRestorer:
     def __reduce_ex__(self, protocol: object) -> NoReturn:
         raise TypeError(_NO_PICKLE)
 
-    def close(self) -> str:
-        """What was held back, restored."""
+    def close(self, *, cut: bool = False) -> str:
+        """What was held back, restored; `cut`: the text was cut off there."""
         text = self._context + self._rest
         start = len(self._context)
         self._context = ""
         self._rest = ""
-        return self._engine().restore_end(text, start)
+        return self._engine().restore_end(text, start, cut=cut)
 
 
 def _opener(engine: Engine) -> Callable[[], Engine]:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator
-from unicodedata import normalize
+
+from .._text import normalized
 
 LANGUAGES = ("de", "en", "es", "fr", "nl", "pl", "tr")
 
@@ -36,7 +37,6 @@ _PLAIN = str.maketrans(
 _TRANSCRIBED = str.maketrans({"ä": "ae", "ö": "oe", "ü": "ue", "ø": "oe", "å": "aa"})
 # "ue" after another vowel is no ü: Bauer, Sauer.
 _UMLAUT = re.compile("(?<![aeioq])([aou])e|a(?=a)")
-_ESCAPE = re.compile(r"\\(?:[nrtbf]|u[0-9a-fA-F]{4})")
 
 
 def fold(word: str) -> str:
@@ -44,7 +44,7 @@ def fold(word: str) -> str:
     if word.isascii():
         return word.lower()
     plain = word.lower().translate(_PLAIN)
-    return _ACCENTS.sub("", normalize("NFKD", plain))
+    return _ACCENTS.sub("", normalized("NFKD", plain))
 
 
 def tokens(text: str) -> list[str]:
@@ -52,29 +52,10 @@ def tokens(text: str) -> list[str]:
     return [fold(token) for token in TOKEN.findall(text)]
 
 
-def without_escapes(text: str) -> str:
-    """A text of the same length in which JSON's escapes are the letters that they stand for.
-
-    Tool results are often JSON, where a name may follow the escape of a line's end.
-    """
-    if "\\" not in text:
-        return text
-    return _ESCAPE.sub(_unescaped, text)
-
-
-def _unescaped(escape: re.Match[str]) -> str:
-    code = escape[0]
-    if code[1] != "u":
-        return "\n\n"
-    digits = code.removeprefix("\\u")
-    letter = chr(int(digits, 16))
-    return letter + "\u00ad" * (len(code) - 1)  # a word goes on over soft hyphens
-
-
 def spellings(word: str) -> set[str]:
     """The base forms of a word and of its transcriptions: muller and mueller for both."""
     base = fold(word)
-    composed = normalize("NFC", word).lower()
+    composed = normalized("NFC", word).lower()
     transcribed = fold(composed.translate(_TRANSCRIBED))
     forms = {base, transcribed}
     forms |= {_UMLAUT.sub(r"\1", form) for form in (base, transcribed)}

@@ -200,6 +200,7 @@ class SvcTranslate(ServiceTool):
             partial(WholeParser, general.read_translation),
             self._limits(),
             body=general.translate_body(text, target=target, source=source),
+            closed=general.TRANSLATE_CLOSED,
         )
 
         def process(translation: general.Translation) -> ToolOutput:
@@ -444,6 +445,7 @@ class SvcGenerateImage(ServiceTool):
             partial(WholeParser, endpoints.read_generated),
             replace(self._limits(), resend=self.retry_lost),
             body=endpoints.generate_body(prompt, size=size, quality=quality, n=n),
+            closed=endpoints.GENERATE_CLOSED,
         )
         return ToolUse(exchange, partial(self._store, exchange, prompt))
 

@@ -9,7 +9,6 @@ from share import part
 from text_formats import FORMATS, quoted_printable, spans
 
 from fuzz.cost import counted
-from langchain_svc._calls.decoded_text import readings
 from langchain_svc._calls.reading import Replays
 
 ARGUMENTS = (
@@ -58,22 +57,6 @@ def test_a_link_and_an_example_are_asked_about(kind):
         assert Replays(texts.copy, asking=PERSON).source(name, arguments)
 
 
-@pytest.mark.parametrize(
-    "text",
-    [
-        "Two words.",
-        '{"id": 1, "path": "/srv/1"}',
-        "&quot;a&quot; \\u0041",
-        "Осло, Αθήνα, 東京",
-        "It is 5 % of a < b, c = d; e > f",
-        "1 apple\n",
-        '{"a": "<"}',
-    ],
-)
-def test_a_text_without_a_format_has_one_reading(text):
-    assert len(list(readings(text))) == 1
-
-
 EVERYTHING = "7: <b>x</b>=20%20<zz>y</zz>\u202eabc\u202c\U000e0041&lt;i&gt;\n"
 
 
@@ -113,12 +96,11 @@ EVERYTHING = "7: <b>x</b>=20%20<zz>y</zz>\u202eabc\u202c\U000e0041&lt;i&gt;\n"
         quoted_printable("a = b\n"),
     ],
 )
-def test_a_text_has_few_readings_and_they_cost_what_its_length_does(unit):
+def test_looking_for_a_call_costs_what_the_length_of_a_text_does(unit):
     def read(size):
         text = unit * (size // len(unit))
         replays = Replays(lambda: [("a page", text)])
         assert replays.source("search", {"query": text[:400]}) is None
-        assert sum(len(reading.text) for reading in readings(text)) <= 13 * size
 
     few, many = (counted(lambda n=n: read(n)) for n in (2_000, 16_000))
     assert many <= 9 * few + 2_000
