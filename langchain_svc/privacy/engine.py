@@ -155,9 +155,11 @@ class Engine:
         yield from self._find_given_out(text)
         for start, end in lookalikes(text):
             yield self._new_span(text, start, end, "TEXT")
-        for value in self._values.find(text):  # a value may look like an escape
-            yield Span(*value)
-        for reading in _readings(text):
+        readings = _readings(text)
+        if text not in [reading.text for reading in readings]:
+            for value in self._values.find(text):  # it may look like an escape
+                yield Span(*value)
+        for reading in readings:
             for span in self._find_in_reading(reading.text):
                 start, end = reading.place(span.start, span.end)
                 yield span._replace(start=start, end=end)

@@ -74,15 +74,19 @@ class WholeValues:
             for lead, length in self._shapes.get(word[0], ()):
                 start = word.start() - lead
                 end = start + length
-                if start < last_end or _INSIDE_WORD.match(small, end - 1):
+                whose = self._whose(small[start:end], text[start:end])
+                if whose is None or start < last_end:
                     continue
-                whose = self._any_case.get(small[start:end])
-                if whose is None:
-                    whose = self._as_written.get(text[start:end])
-                if whose is not None:
+                if not _INSIDE_WORD.match(small, end - 1):
                     yield start, end, *whose
                     last_end = end
                     break
+
+    def _whose(self, small: str, text: str) -> _Whose | None:
+        whose = self._any_case.get(small)
+        if whose is None and self._as_written:
+            whose = self._as_written.get(text)
+        return whose
 
 
 def _small(text: str) -> str:
