@@ -120,9 +120,9 @@ def _similar_variable(expected: str) -> str:
 
 @lru_cache(maxsize=64)
 def is_loopback(host: str) -> bool:
-    """Whether a host name or address is this machine."""
+    """Whether a host name or address is this machine; names below localhost ask the network."""
     name = host.rstrip(".").lower()
-    if name == "localhost" or name.endswith(".localhost"):
+    if name == "localhost":
         return True
     try:
         return ipaddress.ip_address(name.strip("[]")).is_loopback

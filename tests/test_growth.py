@@ -353,7 +353,10 @@ PUMPS = [
     ("", "&#9"), ("", "&lt;"), ("", "<tool_call>"), ("<tool_call>", " "), ("", '<tool_call>{"name": "save", '),
     ("", "[TOOL_CALLS]["), ("", "<think>"), ("", "</think>"), ("", "<|"), ("", "save "), ("", "save("), ("", "* "),
     ("", "1. "), ("", "1,"), ("<arg_key>", " "), ("", "<function=save>"), ("Action: save\n", "Action Input: "),
-    ("", "data: "), ("", "sk-key "), ("", "- "), ("-", " "), ("", "."), ("", "'"),
+    ("", "data: "), ("", "sk-key "), ("", "- "), ("-", " "), ("", "."), ("", "'"), ("", "de "), ("", "A. "),
+    ("", "Maria "), ("Maria ", "Maria"), ("", "A.M. "), ("", "030 "), ("", "1"), ("", "0000"), ("", "4.3.1950 "),
+    ("", "MRN:"), ("", "[PERSON_1]"), ("", "[PERSON_"), ("", "PERSON_1 "), ("", "a. "), ("", "a"), ("", "山田"),
+    ("a", "\u0301\u0323"),
 ]  # fmt: skip
 FORM = {
     "title": "Form",
@@ -428,14 +431,61 @@ def error_body(text):
             given(status_code=400, content=body.encode()).invoke(text)
 
 
+def persons():
+    """Pseudonyms of somebody whose names, numbers and places are in the texts."""
+    return svc.Pseudonyms(
+        names=["Maria de Souza", "A. Maria Reading", "山田 太郎"],
+        identifiers=["MRN:00001234", "0000123456", "11111111"],
+        telecoms=["030 1234567", "110"],
+        addresses=["Data Street 1, 10115 Maria"],
+        dates=["1950-03-04"],
+    )
+
+
+def hidden_and_restored(text):
+    pseudonyms = persons()
+    assert pseudonyms.restore(pseudonyms.hide(text)) == text
+
+
+def restored_in_pieces(text):
+    pseudonyms = persons()
+    pseudonyms.hide("Maria de Souza")
+    restorer = pseudonyms.restorer()
+    pieces = [text[at : at + 1000] for at in range(0, len(text), 1000)]
+    assert "".join([*map(restorer.parse_chunk, pieces), restorer.close()])
+
+
+def sent_with_pseudonyms(text):
+    model = Scripted(text, step=1000).model(pseudonyms=persons(), on_cut="mark")
+    model.invoke(text)
+
+
+def cited(text):
+    model = Scripted(*["It is so <cite id='1'>word</cite>."] * 3, step=1000).model(max_repairs=0)
+    model.with_citations([text]).invoke("?")
+
+
+def answer_with_citations(text):
+    model = Scripted(*[text] * 3, step=1000).model(max_repairs=0, on_cut="mark")
+    model.with_citations(["A word."]).invoke("?")
+
+
+def refused_prompt(text):
+    with contextlib.suppress(svc.SvcError):
+        given(status_code=400, json={"error": {"message": f"too long: {text[:300]}"}}).invoke(text)
+
+
 KINDS = [
+    hidden_and_restored, restored_in_pieces, sent_with_pseudonyms, cited, answer_with_citations, refused_prompt,
     said_by_user, said_by_tool, said_of_a_tool, answer_with_tools, answer_with_form, stream_with_tools,
     stream_with_form, stream_of_bytes, error_body,
 ]  # fmt: skip
 
 
-# Beginnings of values and calls without an end: linear, but each is looked at several times, and machines are busy.
+# Beginnings of values and calls without an end, and dates: linear, but each is looked at several times, and machines
+# are busy.
 BEGINNINGS = {
+    "4.3.1950 ",
     "{", "[", '{"', '[{"', '{"a":', "[TOOL_CALLS][", '```\n{"name":"save" ', '<tool_call>{"name": "save", ',
 }  # fmt: skip
 

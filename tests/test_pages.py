@@ -15,6 +15,7 @@ import langchain_svc as svc
 from langchain_svc import errors
 from langchain_svc._images import endpoints as images
 from langchain_svc._wire import chunks, failures, general
+from langchain_svc._wire.body import MOST_VALUES
 from langchain_svc.medical import images as clinical
 from langchain_svc.medical import patient
 from langchain_svc.medical import tools as medical
@@ -50,6 +51,7 @@ SENTENCES = [
     ("docs/reliability.md", f"| `timeout` | {setting('timeout'):g} s |"),
     ("docs/reliability.md", f"| `deadline` | {setting('deadline'):g} s |"),
     ("docs/reliability.md", f"`max_response_bytes` ({setting('max_response_bytes') // MB} MiB)"),
+    ("docs/reliability.md", f"more than {MOST_VALUES:,} values"),
     ("docs/reliability.md", f"`max_retries={setting('max_retries')}`"),
     ("docs/reliability.md", f"`max_retry_wait` ({setting('max_retry_wait'):g} s)"),
     ("docs/reliability.md", f"`max_connections` ({setting('max_connections'):,})"),

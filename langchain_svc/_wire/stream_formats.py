@@ -16,6 +16,7 @@ from typing import Protocol
 
 from pydantic_core import from_json
 
+from .body import has_too_many_values
 from .chunks import AnswerObject, read_object
 from .events import End, Event, Metadata, Text, Usage
 from .v1 import without_surrogates
@@ -118,7 +119,9 @@ class FormatDecoder(Protocol):
 
 
 def load(data: bytes) -> object:
-    """The JSON value in `data`; ValueError when there is none."""
+    """The JSON value in `data`; ValueError when there is none, or too much of it."""
+    if has_too_many_values(data):
+        raise ValueError("too many values")
     try:
         return from_json(data)
     except ValueError:

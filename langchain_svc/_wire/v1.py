@@ -9,6 +9,7 @@ from typing import Any, TypeVar
 
 from pydantic_core import from_json, to_json, to_jsonable_python
 
+from .body import MOST_VALUES, has_too_many_values
 from .chunks import read_object
 from .events import End, Event, Text, Usage
 
@@ -266,6 +267,8 @@ def load_body(body: bytes) -> object:
     body = body.removeprefix(_BOM)
     if not body.strip():
         raise UnreadableError("it is empty")
+    if has_too_many_values(body):
+        raise UnreadableError(f"it holds more than {MOST_VALUES:,} values")
     try:
         return from_json(body)
     except ValueError:

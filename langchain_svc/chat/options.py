@@ -83,6 +83,14 @@ def _check_on_cut(value: object) -> str | None:
     )
 
 
+def _is_nested(value: object, levels: int) -> bool:
+    """Whether objects and lists are nested deeper than this."""
+    if not isinstance(value, (Mapping, list, tuple)):
+        return False
+    parts = value.values() if isinstance(value, Mapping) else value
+    return levels == 0 or any(_is_nested(part, levels - 1) for part in parts)
+
+
 def _check_extra_body(value: object) -> dict[str, Any]:
     if not isinstance(value, Mapping):
         raise ValueError("must be an object of fields to send, such as {'top_p': 0.9}")  # noqa: TRY004
@@ -91,6 +99,8 @@ def _check_extra_body(value: object) -> dict[str, Any]:
         raise ValueError(
             f"must not hold {sorted(reserved)}: these are parameters of their own"
         )
+    if _is_nested(value, _DEEPEST):
+        raise ValueError(f"must not be nested more than {_DEEPEST} deep")
     try:
         json.dumps(value, allow_nan=False)
     except (TypeError, ValueError):
@@ -115,6 +125,8 @@ Stop = Annotated[list[str], BeforeValidator(_check_stop)]
 ExtraBody = Annotated[dict[str, Any], BeforeValidator(_check_extra_body)]
 
 _Headers = Annotated[dict[str, str], AfterValidator(check_headers)]
+
+_DEEPEST = 100  # levels, which whatever reads JSON can read
 
 # What an answer is to be.
 _ANSWER_OPTIONS = frozenset(

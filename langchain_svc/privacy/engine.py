@@ -25,12 +25,14 @@ from .person_names import PersonNames
 from .phrases import Phrases
 from .spelling import fold, tokens
 from .vocabulary import Vocabulary
+from .whole_values import WholeValues
 
 ExtraFinder = Callable[[str], Iterable[tuple[int, int, str]]]
 
 # A writing holds none of these, so that restoring it within JSON leaves valid JSON.
 _CUTS = re.compile(r"""\\(?!u[0-9a-fA-F]{4})[nrtbf"\\/]?|[\n\r"]""")
 _DIGITS = re.compile(r"\d(?:[\d./-]*\d)?")
+_COMPACT_TIME = re.compile(r"(?:\d\d){0,3}(?!\d)")  # none, or hours, minutes, seconds
 _WHOLE = re.compile(r"\]\Z|\A\d{4}-\d\d-\d\d\Z")  # a mark or a date that ends here
 _BEFORE_SHORT_YEAR = "-/. '’\u00a0\t\n"
 _LONGEST_REST_OF_DATE = 16  # of an ISO date from its year on
@@ -90,9 +92,10 @@ class Engine:
         self.shift_days = shift_days
         self._shift = DateShift(shift_days) if shift_days else None
         self._vocabulary = Vocabulary(languages)
-        self._persons = PersonNames(self._vocabulary)
-        self._phrases = Phrases(self._vocabulary)
-        self._numbers = Numbers()
+        self._values = WholeValues()
+        self._persons = PersonNames(self._vocabulary, self._values)
+        self._phrases = Phrases(self._vocabulary, self._values)
+        self._numbers = Numbers(self._values)
         self._dates = [*dict.fromkeys(identities.dates)]
         self._years: set[str] = set()
         self._marks = MarkTable()
@@ -152,7 +155,11 @@ class Engine:
         yield from self._find_given_out(text)
         for start, end in lookalikes(text):
             yield self._new_span(text, start, end, "TEXT")
-        for reading in _readings(text):
+        readings = _readings(text)
+        if text not in [reading.text for reading in readings]:
+            for value in self._values.find(text):  # it may look like an escape
+                yield Span(*value)
+        for reading in readings:
             for span in self._find_in_reading(reading.text):
                 start, end = reading.place(span.start, span.end)
                 yield span._replace(start=start, end=end)
@@ -172,6 +179,8 @@ class Engine:
 
     def _find_in_reading(self, text: str) -> Iterator[Span]:
         yield from self._find_given_out(text)
+        for value in self._values.find(text):
+            yield Span(*value)
         scan = self._vocabulary.scan(text)
         yield from self._find_dates(text)
         for place in self._numbers.find(text):
@@ -321,12 +330,12 @@ def _readings(text: str) -> list[Reading]:
 
 
 def _compact_dates(text: str, digits: str) -> Iterator[tuple[int, int]]:
-    """Where a date stands as eight digits, as in DICOM."""
+    """Where a date stands as eight digits, as in DICOM, or before a time, as in HL7."""
     start = text.find(digits)
     while start >= 0:
         end = start + len(digits)
-        around = text[max(0, start - 1) : start] + text[end : end + 1]
-        if not any(map(str.isdigit, around)):
+        is_begin = not text[max(0, start - 1) : start].isdigit()
+        if is_begin and _COMPACT_TIME.match(text, end):
             yield start, end
         start = text.find(digits, end)
 

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import re
 from bisect import bisect_right
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 
-from .masks import word_set
+from .telephones import Telephones, is_short_telephone, is_telephone
+from .whole_values import WholeValues
 
 _SEPARATORS = bytes(
     code for code in range(128) if not chr(code).isalnum() and code != ord("@")
@@ -27,9 +28,7 @@ _BETWEEN = r"[\s.\-/()_\u2010-\u2013]{0,3}"
 _BETWEEN_FEW = r"[ \-_\u00a0\u2010\u2011]?"
 _SHORTEST_TOLERANT = 4
 _SHORTEST_WITH_ANY_SEPARATOR = 9
-_SHORTEST_TELEPHONE = 7
-_LONGEST_LOCAL = 15
-_NORTH_AMERICAN = 11  # with the 1 that is dialled first
+_SHORTEST_WITHOUT_ZEROS = 6
 _BLOCK = 256  # characters
 _MOST_SEPARATED = 4  # a sign and the separators after it
 _LONGEST_PREFIX = 24  # a country's code and what separates it
@@ -38,24 +37,9 @@ _ALPHANUMERIC = r"[^\W_]"
 # What stands before a number, and what of it is part of the number. A pattern that starts with
 # the number itself is faster than one that starts with this.
 _PREFIXES = {
-    "ID": re.compile(rf"(?<!{_ALPHANUMERIC})(?P<of_it>)$"),
+    "ID": re.compile(rf"(?<!{_ALPHANUMERIC})(?P<of_it>0*)$"),
     "EMAIL": re.compile(r"(?<![\w.+-])(?P<of_it>)$"),
-    "PHONE": re.compile(
-        r"""(?<!\d)(?P<of_it>
-        (?:(?:\+|\b00)[\s\-/.]?\d{1,3}[\s\-/.]{0,2}(?:\(0\)\s?)?|\b1[\s\-.]{1,2})?
-        \(?0?[\s\-/.(]?
-        )$""",
-        re.VERBOSE,
-    ),
 }
-
-# Country codes: 1 and 7, those of two digits, and all others of three.
-_TWO_DIGITS = word_set(
-    """
-    20 27 30 31 32 33 34 36 39 40 41 43 44 45 46 47 48 49 51 52 53 54 55 56 57 58 60 61 62 63 64
-    65 66 81 82 84 86 90 91 92 93 94 95 98
-    """
-)
 
 
 @dataclass(frozen=True, repr=False)
@@ -63,14 +47,11 @@ class Number:
     """What an identifier looks like in a text.
 
     Attributes:
-        key: Its letters and digits, as they stand in a text without separators; empty if it is
-            looked for as it is.
-        exact: The identifier as it is.
+        key: Its letters and digits, as they stand in a text without separators.
         pattern: Finds its writings.
     """
 
     key: bytes
-    exact: str
     pattern: str
     kind: str
     number: int
@@ -79,30 +60,34 @@ class Number:
 class Numbers:
     """All identifiers of this kind, and where they stand in a text."""
 
-    def __init__(self) -> None:
-        self._numbers: list[Number] = []
+    def __init__(self, values: WholeValues) -> None:
+        self._values = values
+        self._telephones = Telephones()
+        self._numbers: dict[tuple[str, str], Number] = {}
         self.counts: dict[str, int] = {}
         self._known: dict[tuple[str, str], int] = {}
         self._patterns: dict[str, re.Pattern[str]] = {}
 
     def add_identifier(self, value: str) -> None:
         """Adds an identifier. A short one, or one without digits, is looked for as it is."""
-        value = value.strip()
-        signs = [sign for sign in value.lower() if sign.isalnum()]
+        signs = _signs(value)
         if not signs:
             return
+        number = self._number("ID", value)
         has_digit = any(sign.isdigit() for sign in signs)
         if len(signs) < _SHORTEST_TOLERANT or not has_digit:
-            self._add_exact("ID", value)
             return
+        self._add_signs(signs, number)
+        # Systems fill numbers up with zeros, and people leave these out.
+        if signs.isdigit() and len(signs.lstrip("0")) >= _SHORTEST_WITHOUT_ZEROS:
+            self._add_signs(signs.lstrip("0"), number)
+
+    def _add_signs(self, signs: str, number: int) -> None:
         between = _BETWEEN
         if len(signs) < _SHORTEST_WITH_ANY_SEPARATOR:
             between = _BETWEEN_FEW
         body = between.join(map(re.escape, signs))
-        pattern = f"{body}(?!{_ALPHANUMERIC})"
-        self._add("ID", "".join(signs), value, pattern)
-        if between == _BETWEEN_FEW and "".join(signs) != value.lower():
-            self._add_exact("ID", value)
+        self._add("ID", signs, f"{body}(?!{_ALPHANUMERIC})", number)
 
     def add_telecom(self, value: str) -> None:
         """Adds a telephone number, an e-mail address, or another address of this kind."""
@@ -114,49 +99,40 @@ class Numbers:
             key = "".join(
                 sign for sign in value.lower() if sign.isalnum() or sign == "@"
             )
-            pattern = rf"{words}(?!\w)"
-            self._add("EMAIL", key, value, pattern)
-            return
-        digits = re.sub(r"\D", "", value.replace("(0)", ""))
-        significant = significant_digits(value)
-        if len(significant) < _SHORTEST_TELEPHONE:
-            if value:
-                self._add_exact("PHONE" if digits else "ID", value)
-            return
-        if len(digits) > _LONGEST_LOCAL:
+            number = self._number("EMAIL", value)
+            self._add("EMAIL", key, rf"{words}(?!\w)", number)
+        elif not any(sign.isdigit() for sign in value):
             self.add_identifier(value)
-            return
-        body = _BETWEEN.join(significant)
-        self._add("PHONE", significant, value, rf"{body}(?!\d)")
+        elif is_telephone(value):
+            self._telephones.add(value, self._number("PHONE", value))
+        elif is_short_telephone(value):
+            self._number("PHONE", value)
+        else:
+            self.add_identifier(value)
 
-    def _add_exact(self, kind: str, value: str) -> None:
-        pattern = f"{re.escape(value)}(?!{_ALPHANUMERIC})"
-        self._add(kind, "", value, pattern)
-
-    def _add(self, kind: str, key: str, value: str, pattern: str) -> None:
-        """Adds a number once; the writings of the same value share its number."""
-        if (kind, pattern) in self._known:
-            return
-        signs = "".join(sign for sign in value.lower() if sign.isalnum())
-        number = self._known.get((kind, signs))
+    def _number(self, kind: str, value: str) -> int:
+        """The number of a value, which is looked for as it is; its writings share the number."""
+        key = (kind, _signs(value))
+        number = self._known.get(key)
         if number is None:
             number = self.counts.get(kind, 0) + 1
             self.counts[kind] = number
-        self._known[kind, signs] = number
-        self._known[kind, pattern] = number
-        self._numbers.append(Number(key.encode(), value, pattern, kind, number))
+            self._known[key] = number
+        self._values.add(kind, number, value)
+        return number
+
+    def _add(self, kind: str, key: str, pattern: str, number: int) -> None:
+        added = Number(key.encode(), pattern, kind, number)
+        self._numbers.setdefault((kind, pattern), added)
 
     def find(self, text: str) -> Iterator[tuple[int, int, str, int]]:
         """The places of a text that have a number: start, end, kind and number."""
+        for start, end, telephone in self._telephones.find(text):
+            yield start, end, "PHONE", telephone
         compact = CompactText(text)
-        for number in self._numbers:
-            windows: Iterable[tuple[int, int]] = ()
-            if number.key:
-                windows = compact.windows(number.key)
-            elif number.exact in text:
-                windows = [(0, len(text))]
+        for number in self._numbers.values():
             last_end = 0
-            for start, end in windows:
+            for start, end in compact.windows(number.key):
                 pattern = self._pattern(number)
                 for match in pattern.finditer(text, max(start, last_end), end):
                     before = text[
@@ -172,30 +148,13 @@ class Numbers:
         """Compiled when it is first needed: few of a record's identifiers stand in a text."""
         pattern = self._patterns.get(number.pattern)
         if pattern is None:
-            flags = re.IGNORECASE if number.key else re.NOFLAG
-            pattern = re.compile(number.pattern, flags)
+            pattern = re.compile(number.pattern, re.IGNORECASE)
             self._patterns[number.pattern] = pattern
         return pattern
 
 
-def significant_digits(telephone: str) -> str:
-    """The digits of a telephone number without the country's code and the zeros before it."""
-    number = telephone.replace("(0)", "").strip()
-    digits = re.sub(r"\D", "", number)
-    if number.startswith("+") or digits.startswith("00"):
-        digits = digits.removeprefix("00")
-        digits = digits[_country_length(digits) :]
-    elif len(digits) == _NORTH_AMERICAN and digits.startswith("1"):
-        digits = digits[1:]
-    return digits.lstrip("0")
-
-
-def _country_length(digits: str) -> int:
-    if digits[:1] in ("1", "7"):
-        return 1
-    if digits[:2] in _TWO_DIGITS:
-        return 2
-    return 3
+def _signs(value: str) -> str:
+    return "".join(sign for sign in value.lower() if sign.isalnum())
 
 
 class CompactText:

@@ -8,6 +8,7 @@ capital letter inside a sentence.
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 
@@ -22,6 +23,7 @@ from .common_words import (
 )
 from .spelling import TOKEN, fold
 from .vocabulary import Hit, Scan, Vocabulary
+from .whole_values import WholeValues
 
 _SHORTEST_NAME = 3
 _LEAST_GERMAN_WORDS = 2
@@ -65,6 +67,9 @@ _DISEASE_BEFORE = re.compile(
     re.IGNORECASE | re.VERBOSE,
 )
 _LONGEST_TITLE = 24
+_LONGEST_SIGNATURE = 80
+_MOST_TURNS = 12  # of a name's words
+_ABBREVIATED_BEFORE = re.compile(r"(?<![^\W\d_])[^\W\d_]\.$")
 _STARTS_SENTENCE = ".!?:;\n\r•|"
 _BETWEEN_SENTENCES = " \t\u00a0\"'“”„«»‘’([{*_-–"
 
@@ -83,6 +88,31 @@ def name_words(name: str) -> list[str]:
     return words
 
 
+def whole_names(name: str) -> Iterator[str]:
+    """The name without titles at its ends, and turned: with the family's name first, or last."""
+    parts = name.split()
+    first = 0
+    last = len(parts)
+    while first < last and _is_title(parts[first]):
+        first += 1
+    while first < last and _is_title(parts[last - 1]):
+        last -= 1
+    if last - first > 1:  # Do Ha is a name, and DO a title
+        parts = parts[first:last]
+    yield " ".join(parts)
+    names = " ".join(parts).partition("(")[0].replace(",", " ").split()
+    for index in range(1, min(len(names), _MOST_TURNS)):
+        end = " ".join(names[index:])
+        begin = " ".join(names[:index])
+        yield f"{end} {begin}"
+        yield f"{end}, {begin}"
+
+
+def _is_title(part: str) -> bool:
+    words = [fold(word) for word in TOKEN.findall(part)]
+    return all(len(word) > 1 and (word in TITLES or word in KINSHIP) for word in words)
+
+
 @dataclass(repr=False)
 class Person:
     """The words of one person's names, in their base form."""
@@ -94,8 +124,9 @@ class Person:
 class PersonNames:
     """All persons, and where a text names them."""
 
-    def __init__(self, vocabulary: Vocabulary) -> None:
+    def __init__(self, vocabulary: Vocabulary, values: WholeValues) -> None:
         self._vocabulary = vocabulary
+        self._values = values
         self._persons: list[Person] = []
         self._numbers: dict[str, set[int]] = {}
         self._initials: dict[str, set[int]] = {}
@@ -107,12 +138,17 @@ class PersonNames:
 
     def add(self, names: Iterable[str]) -> None:
         """Adds a person by all names; names that are all of a known person's are theirs."""
+        names = [*names]
         word_lists = [name_words(name) for name in names]
         bases = {fold(word) for words in word_lists for word in words}
-        if not any(len(base) > 1 and base not in PARTICLES for base in bases):
+        long_bases = {base for base in bases if len(base) > 1}
+        are_whole = any(len(name.split()) > 1 for name in names)
+        if not long_bases or (long_bases <= PARTICLES and not are_whole):
             return
         person = self._person_with(bases)
-        for words in word_lists:
+        for name, words in zip(names, word_lists, strict=True):
+            for whole_name in whole_names(name):
+                self._values.add_name(person.number, whole_name)
             for word in words:
                 self._add_word(person, word)
             self._add_joined(person, words)
@@ -221,34 +257,41 @@ def _is_repeated(run: list[Hit], hit: Hit) -> bool:
 
 
 def _last_initials(run: list[Hit]) -> list[Hit]:
-    initials: list[Hit] = []
-    for hit in reversed(run):
-        if not _is_initial(hit):
-            break
-        initials.insert(0, hit)
-    return initials
+    start = len(run)
+    while start > 0 and _is_initial(run[start - 1]):
+        start -= 1
+    return run[start:]
 
 
 def _trimmed(text: str, run: list[Hit]) -> list[Hit]:
     """A run without the words at its ends that belong to the sentence.
 
-    They are those of "Meyer de", of "Meyer A new", and the first of "van L. van den Broek".
+    They are those of "Meyer de", of "Meyer A new", of "o.B. Meyer", and the first of "van L. van
+    den Broek".
     """
-    hits = list(run)
-    forms = [hit.form for hit in hits]
-    while hits and hits[0].form in PARTICLES and forms.count(hits[0].form) > 1:
-        forms.pop(0)
-        hits.pop(0)
-    while hits:
-        last = hits[-1]
-        if _is_initial(last):
-            is_abbreviated = text.startswith(".", last.end)
-            if is_abbreviated or not _NEXT_WORD.match(text, last.end):
-                break
-        elif last.form not in PARTICLES:
-            break
-        hits.pop()
-    return hits
+    start = 0
+    end = len(run)
+    counts = Counter(hit.form for hit in run)
+    while start < end and _belongs_before(text, run[start], counts):
+        counts[run[start].form] -= 1
+        start += 1
+    while start < end and _belongs_behind(text, run[end - 1]):
+        end -= 1
+    return run[start:end]
+
+
+def _belongs_before(text: str, first: Hit, counts: Counter[str]) -> bool:
+    if _is_initial(first):
+        before = text[max(0, first.start - 3) : first.start]
+        return _ABBREVIATED_BEFORE.search(before) is not None
+    return first.form in PARTICLES and counts[first.form] > 1
+
+
+def _belongs_behind(text: str, last: Hit) -> bool:
+    if not _is_initial(last):
+        return last.form in PARTICLES
+    is_abbreviated = text.startswith(".", last.end)
+    return not is_abbreviated and _NEXT_WORD.match(text, last.end) is not None
 
 
 def _is_name(text: str, hits: list[Hit], *, is_german: bool) -> bool:
@@ -306,11 +349,10 @@ def _are_initials(text: str, hits: list[Hit]) -> bool:
     before = text[max(0, start - _LONGEST_TITLE) : start]
     if _TITLE_BEFORE.search(before):
         return True
-    line_start = text.rfind("\n", 0, start) + 1
-    line_end = text.find("\n", start)
-    if line_end < 0:
-        line_end = len(text)
-    around = text[line_start:start] + text[hits[-1].end : line_end]
+    lines_before = text[max(0, start - _LONGEST_SIGNATURE) : start]
+    end = hits[-1].end
+    lines_behind = text[end : end + _LONGEST_SIGNATURE]
+    around = lines_before.rpartition("\n")[2] + lines_behind.partition("\n")[0]
     return not TOKEN.search(around)
 
 

@@ -10,6 +10,7 @@ from .common_words import ALWAYS_CAPITAL, COMMON
 from .person_names import stands_out
 from .spelling import TOKEN, fold
 from .vocabulary import Hit, Scan, Vocabulary
+from .whole_values import WholeValues
 
 _FARTHEST = 4  # characters between two words of a phrase
 _SHORTEST_PLACE = 3
@@ -52,27 +53,32 @@ class Phrase:
 class Phrases:
     """All phrases, and where they stand in a text."""
 
-    def __init__(self, vocabulary: Vocabulary) -> None:
+    def __init__(self, vocabulary: Vocabulary, values: WholeValues) -> None:
         self._vocabulary = vocabulary
+        self._values = values
         self._by_first: dict[str, list[Phrase]] = {}
         self.counts: dict[str, int] = {}
-        self._known: dict[tuple[str, ...], int] = {}
+        self._known: dict[tuple[str, ...], tuple[str, int]] = {}
 
     def add(self, kind: str, text: str) -> None:
         """Adds a phrase; the same words have one number."""
         words = TOKEN.findall(text)
         bases = tuple(map(fold, words))
-        if not bases or bases in self._known:
+        if not bases:
             return
-        number = self.counts.get(kind, 0) + 1
-        self.counts[kind] = number
-        self._add_words(kind, words, number)
+        if bases not in self._known:
+            number = self.counts.get(kind, 0) + 1
+            self.counts[kind] = number
+            self._add_words(kind, words, number)
+        # A city may be a common word: Reading, Essen.
+        if len(words) > 1 or kind != "PLACE":
+            self._values.add(*self._known[bases], text)
 
     def _add_words(self, kind: str, words: list[str], number: int) -> None:
         bases = tuple(map(self._vocabulary.add, words))
         if bases in self._known:
             return
-        self._known[bases] = number
+        self._known[bases] = (kind, number)
         for base in bases:
             for ending, abbreviations in _ABBREVIATED.items():
                 if base.endswith(ending):
@@ -85,19 +91,24 @@ class Phrases:
 
     def add_address(self, address: str) -> None:
         """Adds an address: its lines, and of each the street without its number and the city."""
-        for piece in _PIECES.split(address):
+        pieces = _PIECES.split(address)
+        for piece in pieces:
             self.add("PLACE", piece)
             words = TOKEN.findall(piece)
-            bases = tuple(map(fold, words))
-            number = self._known.get(bases)
-            if number is None or len(words) == 1:
+            known = self._known.get(tuple(map(fold, words)))
+            if known is None or len(words) == 1:
                 continue
+            _, number = known
             letters = [word for word in words if not word.isdigit() and len(word) > 1]
             if _says_where(letters):
                 self._add_words("PLACE", letters, number)
             for word in words:
                 if word.isdigit() and len(word) > _SHORTEST_CODE:  # a postal code
                     self._add_words("PLACE", [word], number)
+        # All of it is a writing of its first line.
+        known = self._known.get(tuple(map(fold, TOKEN.findall(pieces[0]))))
+        if known is not None and len(pieces) > 1:
+            self._values.add(*known, address)
 
     def find(self, scan: Scan) -> Iterator[tuple[int, int, str, int]]:
         """The places of a text that have a phrase: start, end, kind and number."""

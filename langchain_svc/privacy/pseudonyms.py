@@ -41,9 +41,10 @@ class Pseudonyms:
             person with several names. Titles are not hidden.
         identifiers: Numbers of records, insurances and the like. Separators in them do not matter
             if they have four signs or more, one of them a digit; others are hidden as they are.
-        telecoms: Telephone numbers, hidden with and without country code, and e-mail addresses.
-        addresses: Postal addresses, such as "Hauptstraße 12, 10115 Berlin". The parts between
-            commas and lines are hidden each for themselves.
+        telecoms: Telephone numbers, hidden with and without country code and extension, and e-mail
+            addresses.
+        addresses: Postal addresses, such as "Hauptstraße 12, 10115 Berlin". They are hidden whole,
+            and the parts between commas and lines each for themselves.
         dates: Full dates, as `date` or as ISO texts.
         texts: Anything else, hidden as a whole and in any case.
         shift_dates: Whether, instead of marks for `dates`, every full date of a text is moved by
@@ -122,9 +123,9 @@ class Pseudonyms:
         """The identifiers of everyone whom a FHIR record names.
 
         These are patients, their contacts and relatives, practitioners, organizations and
-        locations, and whoever else a reference to one of these displays: names, identifiers,
-        telecoms, addresses, and full dates of birth and death. Person 1 is the patient. Nothing is
-        checked: what cannot be read as one of these is passed over.
+        locations, and whoever else a reference to one of these displays. Names, identifiers,
+        telecoms, addresses, and full dates of birth and death are read wherever they stand. Person
+        1 is the patient. Nothing is checked: what cannot be read as one of these is passed over.
 
         Args:
             record: A Bundle, a resource or a list of them: dicts, JSON text or bytes, lines of

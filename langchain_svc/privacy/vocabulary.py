@@ -102,7 +102,7 @@ def _places(text: str, words: Collection[str]) -> list[tuple[int, str]]:
         start = text.find(word)
         while start >= 0:
             end = start + len(word)
-            token = TOKEN.match(text, start)
+            token = TOKEN.match(text, start, end + 1)  # it may be very long
             ends_here = token is not None and token.end() == end
             goes_back = start > 0 and TOKEN.fullmatch(text, start - 1, start + 1)
             if ends_here and not goes_back:

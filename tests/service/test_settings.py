@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import json
 import math
 
@@ -22,6 +23,7 @@ def make(**words):
     return svc.ChatSvc(**{"api_key": "k", "base_url_v1": URL, **words})
 
 
+DEEP = functools.reduce(lambda inner, _: [inner], range(3_000), [])
 BAD = [
     ("temperature", 2.1, "a number from 0 to 2, not 2.1"),
     ("temperature", -0.1, "not -0.1"),
@@ -37,6 +39,7 @@ BAD = [
     ("max_retries", -1, "a whole number from 0, not -1"),
     ("extra_body", {"messages": []}, "must not hold ['messages']"),
     ("extra_body", {"a": math.nan}, "what JSON can say"),
+    ("extra_body", {"a": DEEP}, "nested more than 100 deep"),
     ("model", "", "must be a model id"),
     ("model", "a\nb", "must be a model id"),
     ("model", 5, "must be a model id"),

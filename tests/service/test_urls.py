@@ -116,6 +116,7 @@ REFUSED = [
     ("http://svc.example/v1", "plain http"),
     ("http://10.0.0.1/v1", "plain http"),
     ("http://localhost.evil.example/v1", "plain http"),
+    ("http://app.localhost/v1", "plain http"),
     ("http://127.0.0.1.evil.example/v1", "plain http"),
     ("http://127.1/v1", "plain http"),
     ("http://2130706433/v1", "plain http"),
@@ -173,7 +174,7 @@ def test_every_class_checks_its_base_url_and_headers(name):
         ("http://localhost:1/v1", "http://localhost:1/v1"),
         ("http://LOCALHOST./v1", "http://localhost./v1"),
         ("http://127.0.0.9/v1", "http://127.0.0.9/v1"),
-        ("http://app.localhost/v1", "http://app.localhost/v1"),
+        ("https://app.localhost/v1", "https://app.localhost/v1"),
     ],
 )
 def test_base_urls_that_are_kept(url, kept):

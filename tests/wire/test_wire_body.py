@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import gzip
+import tracemalloc
 import zlib
 
+import httpx
 import pytest
+from peers import answering
 
+from langchain_svc import ChatSvc, SvcResponseError, SvcStreamError
 from langchain_svc._wire.body import BodyDecoder, BodyError
 
 TEXT = b"The quick brown fox. " * 500
@@ -60,3 +64,24 @@ def test_a_bomb_is_never_unpacked_beyond_the_limit():
         for i in range(0, len(bomb), 1000):
             sizes.append(len(decoder.decode(bomb[i : i + 1000])))
     assert sum(sizes) <= 1_000_000
+
+
+MANY = b'{"choices":[{"message":{"content":"x"}}],"more":[%s0]}' % (b"[]," * 2_000_000)
+
+
+@pytest.mark.parametrize(
+    ("method", "content", "kind"),
+    [("invoke", MANY, SvcResponseError), ("stream", b"data: %s\n\n" % MANY, SvcStreamError)],
+)
+def test_json_of_too_many_values_is_refused_before_it_fills_the_memory(method, content, kind):
+    label = {"content-type": "text/event-stream" if method == "stream" else "application/json"}
+    clients = answering(lambda _: httpx.Response(200, content=content, headers=label))
+    words = {"api_key": "sk-key-0123456789", "base_url_v1": "http://127.0.0.1:9/v1"}
+    model = ChatSvc(**words, **clients, max_retries=0)
+    tracemalloc.start()
+    try:
+        with pytest.raises(kind):
+            [*getattr(model, method)("x")]
+        assert tracemalloc.get_traced_memory()[1] < 5 * len(content)  # read, it is 22 times as much
+    finally:
+        tracemalloc.stop()
