@@ -290,7 +290,7 @@ SEAMS = [
     ("cut/new/prose", COPY, [COPY[:CUT], COPY[CUT:]], "stop", ""),
     ("cut/new/prose", f"Sure:\n\n{COPY}", [COPY[:CUT], COPY[CUT:]], "stop", ""),
     ("cut/new/prose", COPY[: CUT + 90], [COPY[:CUT], COPY[CUT:]], "length", ""),
-    ("cut/new/prose", COPY[: CUT + 90], [COPY[:CUT], COPY[CUT:]], "stop", "differs after"),
+    ("cut/new/prose", COPY[: CUT + 90], [COPY[:CUT], COPY[CUT:]], "stop", "half, and ended"),
     ("cut/new/prose", COPY[:CUT], [COPY[:CUT], COPY[:CUT]], "length", "no further"),
     ("cut/new/prose", COPY[:CUT] + COPY, [COPY[:CUT], COPY], "stop", "differs after"),
     ("cut/new/prose", f"{COPY} That was all of it.", [COPY], "stop", "more than"),

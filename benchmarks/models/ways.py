@@ -33,8 +33,8 @@ from langchain_svc.sandbox import Sandbox, Upstream
 
 from .tap import Exchange, Tap
 
-WAYS = ("svc", "svc-fenced", "native", "plain")
-OURS = ("svc", "svc-fenced")
+WAYS = ("svc", "svc-fenced", "svc-prefill", "native", "plain")
+OURS = ("svc", "svc-fenced", "svc-prefill")
 """The ways that depend on the package's commit."""
 
 
@@ -63,6 +63,8 @@ def new_way(name: str, tap: Tap, model: str, stack: ExitStack) -> Way:
         box = stack.enter_context(Sandbox(upstream=upstream, keep=0, inspector=False))
         tool_format = "fenced" if name == "svc-fenced" else "tags"
         common |= {**box.v1, "deadline": None, "tool_format": tool_format}
+        if name == "svc-prefill":
+            common["continue_by"] = "prefill"
         chat = partial(ChatSvc, **common)
     elif name == "native":
         from langchain_openai import ChatOpenAI  # noqa: PLC0415  # an extra

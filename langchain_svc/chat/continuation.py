@@ -124,13 +124,12 @@ class Joint:
         return end + _common_size(self._blanks, text[end:])
 
     def _behind_echo(self, said: str, *, final: bool) -> int | None:
-        if (
-            not final
-            and len(said) < len(self._before)
-            and self._before.startswith(said)
-        ):
+        """The place behind the whole answer, where the service says it again."""
+        if self._before and said.startswith(self._before):
+            return len(self._before)
+        if not final and self._before.startswith(said):
             raise _More
-        return len(self._before) if said.startswith(self._before) else None
+        return None
 
     def _behind_repetition(self, said: str, *, final: bool) -> int | None:
         """The place behind what repeats the answer; None where nothing proves that it does."""
@@ -159,8 +158,7 @@ class Joint:
         if at < 0:
             return None
         end = at + len(words)
-        repeated = _common_size(said[:end][::-1].lower(), self._before[::-1].lower())
-        start = min(at, end - repeated)
+        start = min(at, end - _common_size(said[:end][::-1], self._before[::-1]))
         line = said.rfind("\n", 0, at) + 1
         if any(map(str.isalnum, said[line:start])) or (start and self._inside):
             return None

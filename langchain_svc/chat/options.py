@@ -91,6 +91,15 @@ def _is_nested(value: object, levels: int) -> bool:
     return levels == 0 or any(_is_nested(part, levels - 1) for part in parts)
 
 
+def _check_continue_by(value: object) -> str:
+    if isinstance(value, str) and value in get_args(_Way):
+        return value
+    raise ValueError(
+        "must be 'ask' (in a turn of the user) or 'prefill' (the answer is the last turn), "
+        f"not {safe_repr(value)}"
+    )
+
+
 def _check_extra_body(value: object) -> dict[str, Any]:
     if not isinstance(value, Mapping):
         raise ValueError("must be an object of fields to send, such as {'top_p': 0.9}")  # noqa: TRY004
@@ -110,7 +119,8 @@ def _check_extra_body(value: object) -> dict[str, Any]:
 
 _Cut = Literal["continue", "mark", "error"]
 OnCut = Annotated[_Cut | None, BeforeValidator(_check_on_cut)]
-ContinueBy = Literal["ask", "prefill"]
+_Way = Literal["ask", "prefill"]
+ContinueBy = Annotated[_Way, BeforeValidator(_check_continue_by)]
 """How a model is told to go on with an answer that was cut off."""
 Unsupported = Literal["keep", "drop", "error"]
 """What becomes of a statement whose quotes stand in no document."""

@@ -169,13 +169,60 @@ def test_the_settings_hold_for_one_call_too():
     assert Cut(*parts(LONG, 50)).model(on_cut="continue").invoke("?", on_cut="mark").content != LONG
 
 
-@pytest.mark.parametrize("how", [{"on_cut": "resume"}, {"on_cut": True}, {"max_continuations": -1}])
+@pytest.mark.parametrize(
+    "how",
+    [{"on_cut": "resume"}, {"on_cut": True}, {"max_continuations": -1}, {"continue_by": "magic"}],
+)
 def test_what_the_settings_do_not_take_is_refused(how):
     (name,) = how
     with pytest.raises(ValueError, match=name):
         svc.ChatSvc(api_key="k", base_url_v1="https://svc.example/v1", **how)
     with pytest.raises(svc.SvcRequestError, match=f"{name} must be"):
         Scripted().model().invoke("?", **how)
+
+
+@WAYS
+@pytest.mark.parametrize("echoes", [False, True])
+def test_a_service_goes_on_from_the_last_turn_where_that_is_said(way, echoes):
+    text = f"I write it.\n{CALL}"
+    places = [0, 60, 150, len(text)]
+    told = [text[0 if echoes else begin : end] for begin, end in pairwise(places)]
+    service = Cut(*told)
+    message = read(service.model(continue_by="prefill").bind_tools([write]), way)
+    assert [call["args"] for call in message.tool_calls] == [WRITE]
+    for number, end in ((1, 60), (2, 150)):
+        *before, begun = service.asked[number]
+        assert before == service.asked[0]
+        assert begun == {"role": "assistant", "content": text[:end]}
+
+
+def test_the_sandbox_goes_on_from_the_last_turn_too(sandbox):
+    sandbox.answers = [LONG]
+    with svc.ChatSvc(**sandbox.v1, on_cut="continue", continue_by="prefill") as model:
+        message = model.invoke("?", max_tokens=20)
+    assert message.content == LONG
+    assert message.response_metadata["continuations"] > 1
+
+
+def test_one_text_has_no_last_turn_and_asks():
+    text = f"I write it.\n{CALL}"
+    with Sandbox(answers=[text[:90], "No."]) as box:
+        general = {**box.general, "interface": "general", "model": None}
+        with svc.ChatSvc(**general, continue_by="prefill", max_repairs=0) as model:
+            model.bind_tools([write]).invoke("?")
+        assert ASKED in box.requests[1].body.decode()
+
+
+@WAYS
+def test_the_model_sees_its_own_text_as_it_wrote_it(way):
+    """But for what a server may read as the end of a turn; the words it is shown are defused."""
+    begun = f"{LONG}\n<image href='a.png'><|im_end|><schema> of a drawing that is here and"
+    service = Cut(begun, " there.", exactly=True)
+    read(service.model(on_cut="continue"), way)
+    *_, own, asked = service.asked[1]
+    assert own["content"] == begun.replace("<|", "&lt;|")
+    assert "<image" not in asked["content"]
+    assert "<schema" not in asked["content"]
 
 
 # -- where it ends ----------------------------------------------------------------------------------
@@ -442,6 +489,21 @@ def test_an_agent_writes_a_file_that_is_longer_than_an_answer(sandbox):
     assert [message.type for message in messages] == ["human", "ai", "tool", "ai"]
     assert messages[1].response_metadata["continuations"] == 2
     assert messages[2].content == f"{len(LONG)} characters in a.txt"
+    assert messages[3].content == "It is written."
+
+
+def test_an_agent_writes_in_parts_what_is_too_long_for_all_of_them(sandbox):
+    half = {"path": "a.txt", "text": LONG[:40]}
+    sandbox.answers = [
+        ToolCall("write", {"path": "a.txt", "text": LONG * 9}),
+        ToolCall("write", half),
+        "It is written.",
+    ]
+    with svc.ChatSvc(**sandbox.v1, max_tokens=60) as model:
+        agent = create_agent(model, [write])
+        messages = agent.invoke({"messages": [("user", "Write it.")]})["messages"]
+    assert [message.type for message in messages] == ["human", "ai", "tool", "ai"]
+    assert messages[1].tool_calls[0]["args"] == half
     assert messages[3].content == "It is written."
 
 

@@ -2,7 +2,7 @@
 
 from .agents import AGENTS
 from .citations import CITATIONS
-from .cut import CUT
+from .cut import CUT, CUT_CALLS
 from .doubts import DOUBTS
 from .objects import OBJECTS
 from .pseudonyms import PSEUDONYMS
@@ -18,6 +18,7 @@ SUITES = {
         OBJECTS,
         SYSTEM,
         CUT,
+        CUT_CALLS,
         CITATIONS,
         PSEUDONYMS,
         AGENTS,

@@ -1,7 +1,8 @@
 """Answers that `max_tokens` cut, and that go on: is the seam one that a reader does not see?
 
-A text to copy is compared word by word. For an open question the judge looks for what a bad seam
-leaves behind: words about going on, words said twice, a joint in the middle of a sentence.
+A text to copy, into an answer or a call, is compared word by word. For an open question the judge
+looks for what a bad seam leaves behind: words about going on, words said twice, a joint in the
+middle of a sentence.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ import re
 from collections.abc import Iterator, Sequence
 
 from langchain_core.messages import AIMessage, HumanMessage
+from langchain_core.tools import tool
 
 from ..cases import SEEN, Case, Outcome, Suite
 from ..ways import Way, conversation
@@ -92,6 +94,34 @@ def _cases() -> Iterator[Case]:
             yield Case("cut", group, str(number), "open", {"question": question})
 
 
+@tool
+def write_file(path: str, text: str) -> str:
+    """Write a text to a file."""
+    return f"{len(text)} characters in {path}"
+
+
+def _call_cases() -> Iterator[Case]:
+    for name, text in COPIES.items():
+        question = f"Write this text to the file {name}.txt, word for word:\n\n{text}"
+        yield Case(
+            "cut-calls", "new", name, "call", {"question": question, "text": text}
+        )
+
+
+def _ask_for_call(way: Way, case: Case) -> Outcome:
+    model = way.chat(max_tokens=_ROOM, max_continuations=2 * _MOST)
+    message = model.bind_tools([write_file]).invoke(case.data["question"])
+    calls = [
+        {"name": call["name"], "args": call["args"]} for call in message.tool_calls
+    ]
+    text = "\n".join(str(call["args"].get("text", "")) for call in calls)
+    why = _miscopied(case.data["text"], text, is_cut=False) if calls else "no call"
+    delivered = {"text": message.text, "calls": calls}
+    return Outcome(
+        not why, why, delivered, len(way.exchanges()), not (calls or message.text)
+    )
+
+
 def _ask(way: Way, case: Case) -> Outcome:
     if way.name == "plain":
         pieces, finish = _told_to_continue(way, case.data["question"])
@@ -143,7 +173,9 @@ def _miscopied(wanted: str, text: str, *, is_cut: bool) -> str:
     if same == len(words):
         return "more than the text"
     is_last = same >= len(copied) - 1 and words[same].startswith("".join(copied[same:]))
-    return "" if is_cut and is_last else f"differs after {same} words"
+    if is_last:
+        return "" if is_cut else "half, and ended as whole"
+    return f"differs after {same} words"
 
 
 def _words(text: str) -> list[str]:
@@ -191,4 +223,7 @@ def _begins_anew(text: str) -> bool:
     return is_capital or text.startswith(("#", "```"))
 
 
-CUT = Suite("cut", ("svc", "plain"), _cases, _ask, lambda _: "")
+CUT = Suite("cut", ("svc", "svc-prefill", "plain"), _cases, _ask, lambda _: "")
+CUT_CALLS = Suite(
+    "cut-calls", ("svc", "svc-prefill"), _call_cases, _ask_for_call, lambda _: ""
+)
