@@ -261,7 +261,7 @@ class ChatSvc(ServiceModel, BaseChatModel):
     continue_by: ContinueBy = "ask"
     """How it is told. "ask": in a turn of the user, which names the last words of the answer; what
     comes is joined where it repeats them, or nowhere. "prefill": the answer is the last turn, for
-    services that go on from that; what comes is joined as it is."""
+    services that go on from that; what comes is joined as it is. The general interface is asked."""
 
     reasoning: Literal["split", "keep"] = "split"
     """"split" takes what a model thinks aloud (`<think>` and the like) out of the content, into a

@@ -263,7 +263,8 @@ def verdict(text: str, found: Any, whole: Any, *, is_cut: bool) -> str:
         return "wrong"
     (content, calls), (_, all_calls) = found, whole
     # Whole calls run that came before the cut, and say by themselves that they are not all.
-    is_beginning = content.strip() in text and all_calls[: len(calls)] == calls
+    is_part = "".join(content.split()) in "".join(text.split())
+    is_beginning = is_part and all_calls[: len(calls)] == calls
     return "cut" if is_beginning and (is_cut or calls != all_calls) else "wrong"
 
 
