@@ -17,8 +17,6 @@ cutting the stream gives the same text.
 
 from __future__ import annotations
 
-import re
-
 ASK_FOR_REST = (
     "Your answer was cut off behind these words:\n{}\n"
     "Write these words again, and go on from there to the end."
@@ -28,7 +26,6 @@ _LONGEST = 300  # characters of the answer's end that prove one
 _AT_ONCE = 12  # letters that nobody writes twice in a row by chance
 _SURE = 30  # letters that nobody writes again by chance in a few hundred characters
 _NEAR = 40  # characters to the beginning of a line, or of a word
-_AMID_WORD = re.compile(r"\w\w")
 
 
 class _More(Exception):  # noqa: N818  # no error: the text so far does not decide
@@ -137,8 +134,6 @@ class Joint:
             return None
         for size in range(len(self._short_end), len(self._end)):
             repeated = self._before[-size:]
-            if _AMID_WORD.match(self._before[-size - 1 :]):
-                continue
             if said.startswith(repeated):
                 return size
             if not final and repeated.startswith(said):

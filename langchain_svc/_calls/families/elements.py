@@ -18,7 +18,7 @@ from ..marks import BEFORE, CALL, LT, PARAM, PREFIX, SUFFIX
 
 _ELEMENT_HEAD = re.compile(
     rf"(?:{BEFORE})?<(?P<element>{PREFIX}{CALL})(?:=|\s{{1,20}}(?:name|tool|function)\s{{0,20}}=\s{{0,20}})"
-    r"\s*[\"']?(?P<name>\w[\w.:/-]*)[\"']?(?P<rest>[^<>\n]{0,200})>"
+    r"\s*[\"']?(?P<name>\w[\w.:/-]{0,99})[\"']?(?P<rest>[^<>\n]{0,200})>"
 )
 _TAG = re.compile(
     rf"<{PREFIX}(?:(?P<call>{CALL})|{PARAM})(?![\w-])(?:\s{{1,20}}name)?\s{{0,20}}=?\s{{0,20}}"
