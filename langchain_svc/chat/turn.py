@@ -261,8 +261,6 @@ class Turn:
 
     def _rest_given_out(self, *, cut: bool) -> Iterable[ContentPart]:
         """The last of an answer's text; a mark in which a cut text ends stays one."""
-        if self._pseudonyms is None:
-            return ()
         rest = ContentPart(
             content=self._content_restorer.close(cut=cut),
             reasoning=self._reasoning_restorer.close(cut=cut),
@@ -292,7 +290,8 @@ class Turn:
             self._heed_joint(self._joint)
         if rest:
             parts += self._read_new_text(rest)
-        if self._stands_still and not (self._began_anew or self.stopped):
+        is_over = self._joint is None or self._began_anew or self.stopped
+        if not is_over and self._stands_still:
             self._is_abandoned = True
         if self._goes_on(reason):
             self._go_on(reason)
@@ -312,7 +311,8 @@ class Turn:
             )
         last_parts = self._reader.end_answer(cut=cut, last=not self._may_ask(reason))
         parts += self._given_out(last_parts)
-        parts += self._rest_given_out(cut=cut)
+        if self._pseudonyms is not None:
+            parts += self._rest_given_out(cut=cut)
         self._ask_again_or_end(reason)
         return parts
 
@@ -322,8 +322,9 @@ class Turn:
 
     def _may_ask(self, reason: str | None) -> bool:
         """Whether the model may be told that its answer will not do."""
-        is_filtered = is_cut(reason) and not is_out_of_room(reason)
-        return self._reasks_left > 0 and not is_filtered
+        if self._reasks_left <= 0:
+            return False
+        return not is_cut(reason) or is_out_of_room(reason)
 
     def _goes_on(self, reason: str | None) -> bool:
         """Whether the model is told to go on where this answer was cut off."""
@@ -336,12 +337,13 @@ class Turn:
         out_of_room = is_out_of_room(reason)
         if is_cut(reason) and not out_of_room:
             return False  # it may not go on, as after a content filter
-        if self._stands_still or not self._can_go_on:
+        if self._stands_still:
             return False
-        if self._reader.wants_rest(self._text_so_far, out_of_room=out_of_room):
-            return True
-        wants_text = self._on_cut == "continue" and not self._reader.is_copy
-        return out_of_room and wants_text
+        text = self._text_so_far
+        wants_rest = self._reader.wants_rest(text, out_of_room=out_of_room)
+        if out_of_room and self._on_cut == "continue" and not self._reader.is_copy:
+            wants_rest = True
+        return wants_rest and self._can_go_on
 
     @property
     def _can_go_on(self) -> bool:
