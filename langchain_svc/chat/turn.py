@@ -26,7 +26,7 @@ from pydantic_core import from_json
 from .._base.tokens import TOKENS_A_TURN, count_tokens
 from .._calls import defuse, defuse_own, has_turn_tags
 from .._service import Exchange
-from .._text import Pseudonymizer, StopCutter, TurnTags
+from .._text import Joint, Pseudonymizer, StopCutter, TurnTags, ask_for_rest
 from .._wire import (
     About,
     Event,
@@ -38,7 +38,6 @@ from .._wire import (
 )
 from ..errors import SvcOutputError
 from .chunk_copies import is_middle, text_chunk
-from .continuation import Joint, ask_for_rest
 from .messages import THINKS_AHEAD, WireMessages
 from .parts import FINAL, ContentPart
 from .readers import AnswerReader

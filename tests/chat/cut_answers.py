@@ -22,7 +22,7 @@ from typing import Any
 import httpx
 
 from langchain_svc import ChatSvc, SvcOutputError
-from langchain_svc.chat.continuation import ask_for_rest
+from langchain_svc._text import ask_for_rest
 
 STEP = 50  # characters between two places at which an answer is cut
 ROOT = Path(__file__).parents[2]

@@ -18,7 +18,7 @@ from pydantic import BaseModel
 from share import fewer, part
 
 import langchain_svc as svc
-from langchain_svc.chat.continuation import Joint, ask_for_rest
+from langchain_svc._text import Joint, ask_for_rest
 from langchain_svc.sandbox import Sandbox, ToolCall
 
 ASKED = "Your answer was cut off behind these words:"
