@@ -3,21 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
+from dataclasses import replace
 from typing import Any, TypeAlias
 
-from langchain_core.messages import AIMessage, BaseMessage
-
 from .._base.middleware import Middleware, require_langchain
-from .._service import reveal_secret
-from .cited_answers import (
-    CitedAnswer,
-    adrive,
-    asking,
-    check_arguments,
-    cited_conversation,
-    drive,
-)
-from .messages import conversation_nonce
+from .._base.safe_errors import type_text
+from ..errors import SvcRequestError
+from .chat_models import ChatSvc
+from .citing import citing_of
 from .options import Unsupported
 
 # LangChain's, which may not be installed when type hints are read.
@@ -49,8 +42,9 @@ class SvcCitations(Middleware):
         self, *, max_repairs: int = 1, unsupported: Unsupported = "keep"
     ) -> None:
         require_langchain(type(self).__name__)
-        check_arguments(max_repairs, unsupported)
+        bound = citing_of(None, max_repairs, unsupported)
         super().__init__()
+        self._bound = replace(bound, required=False)
         self.max_repairs = max_repairs
         self.unsupported: Unsupported = unsupported
 
@@ -59,20 +53,8 @@ class SvcCitations(Middleware):
         request: Request,
         handler: Callable[[Request], Response],
     ) -> Response:
-        """Call the model with the passages, and check what it cites."""
-        answer = self._answer(request)
-        if answer is None:
-            return handler(request)
-        responses: list[Response] = []
-
-        def ask(messages: list[BaseMessage]) -> AIMessage:
-            responses.append(
-                handler(_request(request, messages, is_first=not responses))
-            )
-            return _answer_of(responses[-1])
-
-        cited = drive(asking(answer), ask)
-        return _with_answer(responses[0], cited)
+        """Call the model as one that cites."""
+        return handler(self._citing(request))
 
     async def awrap_model_call(
         self,
@@ -80,51 +62,17 @@ class SvcCitations(Middleware):
         handler: Callable[[Request], Awaitable[Response]],
     ) -> Response:
         """The async version of `wrap_model_call`."""
-        answer = self._answer(request)
-        if answer is None:
-            return await handler(request)
-        responses: list[Response] = []
+        return await handler(self._citing(request))
 
-        async def ask(messages: list[BaseMessage]) -> AIMessage:
-            responses.append(
-                await handler(_request(request, messages, is_first=not responses))
+    def _citing(self, request: Request) -> Request:
+        """The request with a model that cites what the conversation holds.
+
+        Raises:
+            SvcRequestError: The agent's model is no `ChatSvc`.
+        """
+        model = request.model
+        if not isinstance(model, ChatSvc):
+            raise SvcRequestError(
+                f"SvcCitations needs a ChatSvc as the agent's model, not {type_text(model)}"
             )
-            return _answer_of(responses[-1])
-
-        cited = await adrive(asking(answer), ask)
-        return _with_answer(responses[0], cited)
-
-    def _answer(self, request: Request) -> CitedAnswer | None:
-        """The answer to be read; None where the conversation has no documents."""
-        key = reveal_secret(getattr(request.model, "api_key", None)) or ""
-        nonce = conversation_nonce(request.messages, key)
-        conversation = cited_conversation(request.messages, None, nonce)
-        if not conversation.passages.all:
-            return None
-        return CitedAnswer(conversation, self.unsupported, self.max_repairs)
-
-
-def _request(request: Request, messages: list[Any], *, is_first: bool) -> Request:
-    """The request with other messages; a question about an answer offers no tools."""
-    if is_first:
-        return request.override(messages=messages)
-    return request.override(messages=messages, tools=[])
-
-
-def _answer_of(response: Response) -> AIMessage:
-    return next(
-        message
-        for message in reversed(response.result)
-        if isinstance(message, AIMessage)
-    )
-
-
-def _with_answer(response: Response, answer: AIMessage) -> Response:
-    """The response with its answer replaced."""
-    replaced = _answer_of(response)
-    result: list[BaseMessage] = [
-        answer if message is replaced else message for message in response.result
-    ]
-    return type(response)(
-        result=result, structured_response=response.structured_response
-    )
+        return request.override(model=model.model_copy(update={"citing": self._bound}))

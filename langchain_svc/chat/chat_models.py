@@ -26,8 +26,9 @@ from langchain_core.language_models import (
 )
 from langchain_core.messages import AIMessage, BaseMessage
 from langchain_core.outputs import ChatGenerationChunk, ChatResult
+from langchain_core.prompt_values import ChatPromptValue, PromptValue
 from langchain_core.runnables import Runnable
-from pydantic import ConfigDict, Field, model_validator
+from pydantic import ConfigDict, Field, InstanceOf, model_validator
 
 from .._calls import ToolFormat
 from .._service import (
@@ -42,11 +43,13 @@ from .._service import (
 from .._wire import Event, v1
 from ..config import GENERAL, V1, Interface
 from ..images import ImageStore
+from .bindings import SvcBinding, SvcConfigurableFields
 from .interfaces import CHAT_INTERFACES, ChatInterface, InterfaceName
 from .messages import SystemRole, WireMessages, conversation_nonce
 from .model import ServiceModel
 from .options import (
     CallOptions,
+    Citing,
     ContinueBy,
     DocumentLike,
     ExtraBody,
@@ -69,6 +72,9 @@ from .profiles import (
 from .registration import CHAT_MODEL, make_loadable
 from .token_usage import summed_outputs
 from .turn import Turn
+
+if TYPE_CHECKING:
+    from .cited_answers import CitedAnswer
 
 _Method = Literal["json_schema", "function_calling", "json_mode"]
 _Object = TypeVar("_Object")
@@ -285,6 +291,9 @@ class ChatSvc(ServiceModel, BaseChatModel):
 
     images: ImageStore = Field(default_factory=ImageStore, exclude=True, repr=False)
     """The images that handles stand for."""
+
+    citing: InstanceOf[Citing] | None = Field(default=None, exclude=True, repr=False)
+    """What `with_citations` sets: the documents that answers cite, and how."""
 
     @model_validator(mode="before")
     @classmethod
@@ -525,23 +534,25 @@ class ChatSvc(ServiceModel, BaseChatModel):
         *,
         max_repairs: int = 1,
         unsupported: Unsupported = "keep",
-    ) -> Runnable[Any, AIMessage]:
+    ) -> ChatSvc:
         """This model, citing documents by quotes that were looked up in them.
 
-        The answer's content is text blocks. A statement that rests on a document carries
-        LangChain's annotations of type `citation`: `cited_text` stands verbatim in the document,
-        `start_index` and `end_index` are places in the block's text, `title` and `url` are the
-        document's, and `extras` has its index as `document` and the quote's place in it.
-        `response_metadata["citations"]` has `verified`, a count, `unsupported`, the statements
-        whose quotes stand nowhere, and `numbers`, those of cited statements that no cited document
-        has.
+        It is a chat model like any other: bind tools to it, hand it to an agent, stream it. What it
+        yields was checked. The answer's content is one text block. A statement that rests on a
+        document has LangChain's annotations of type `citation`: `cited_text` stands verbatim in the
+        document, `start_index` and `end_index` are the statement's place in the block's text,
+        `title` and `url` are the document's, and `extras` has its `id`, its index as `document`,
+        the quote's place in it, and `support`: "quoted", or "doubtful" with the `reason` why the
+        quoted sentence may not say what the statement says.
+        `response_metadata["citations"]` has lists of statements: `cited`, `doubtful`, `unsupported`
+        (their quotes stand nowhere) and `uncited`; and the `documents` that indices count.
 
         Args:
-            documents: LangChain `Document`s or texts. None: those of the call, which
-                `{"messages": ..., "documents": [...]}` brings, or else those in the messages:
-                `search_result` and `document` blocks with `citations` enabled, and tool messages
-                whose artifact is a list of Documents.
-            max_repairs: How often the model may be asked about quotes that stand nowhere.
+            documents: LangChain `Document`s or texts; an empty list if a search has found nothing.
+                None: those of the call, which `{"messages": ..., "documents": [...]}` brings, or
+                else those in the messages: `search_result` and `document` blocks with `citations`
+                enabled, and the results of tools.
+            max_repairs: How often the model may be asked about statements in doubt.
             unsupported: What becomes of a statement whose quotes still stand nowhere: "keep" marks
                 it with a `non_standard_annotation`, "drop" leaves it out, "error" raises.
 
@@ -549,18 +560,53 @@ class ChatSvc(ServiceModel, BaseChatModel):
             SvcRequestError: An argument is wrong; or, from a call, there is nothing to cite.
             SvcOutputError: From a call, with `unsupported="error"`.
         """
-        from .cited_answers import CitedModel  # noqa: PLC0415  # most models cite nothing
+        from .citing import citing_of  # noqa: PLC0415  # most models cite nothing
 
-        return CitedModel(
-            self,
-            documents,
-            nonce=self._citation_nonce,
-            max_repairs=max_repairs,
-            unsupported=unsupported,
-        )
+        citing = citing_of(documents, max_repairs, unsupported)
+        return self.model_copy(update={"citing": citing})
 
-    def _citation_nonce(self, messages: Sequence[BaseMessage]) -> str:
-        return conversation_nonce(messages, reveal_secret(self.api_key) or "")
+    if not TYPE_CHECKING:  # LangChain's types hold
+
+        def bind(self, **kwargs: Any) -> Any:
+            """This model with settings for every call, which `with_citations` keeps."""
+            return SvcBinding.of(super().bind(**kwargs))
+
+        def with_config(self, config: Any = None, **kwargs: Any) -> Any:
+            """This model with a config for every call, which `with_citations` keeps."""
+            return SvcBinding.of(super().with_config(config, **kwargs))
+
+        def configurable_fields(self, **kwargs: Any) -> Any:
+            """This model with settings that a config may change; `with_citations` keeps that."""
+            return SvcConfigurableFields.of(super().configurable_fields(**kwargs))
+
+    def _convert_input(self, model_input: LanguageModelInput) -> PromptValue:
+        if self.citing is None:
+            return super()._convert_input(model_input)
+        from .citing import input_with_documents  # noqa: PLC0415  # the same
+
+        messages, documents = input_with_documents(model_input)
+        prompt = super()._convert_input(messages)  # type: ignore[arg-type]  # it checks
+        if not documents:
+            return prompt
+        return ChatPromptValue(messages=[*prompt.to_messages(), *documents])
+
+    def _cited_answer(
+        self, messages: Sequence[BaseMessage], settings: Mapping[str, Any]
+    ) -> CitedAnswer | None:
+        """The answer that cites; None where nothing is to be cited."""
+        if self.citing is None:
+            return None
+        from .citing import answer_of  # noqa: PLC0415  # most models cite nothing
+
+        nonce = conversation_nonce(messages, reveal_secret(self.api_key) or "")
+        marks = settings.get("response_format") is None
+        return answer_of(self.citing, messages, nonce, marks=marks)
+
+    def _get_llm_string(self, stop: list[str] | None = None, **kwargs: Any) -> str:
+        llm_string: str = super()._get_llm_string(stop, **kwargs)
+        if self.citing is None:
+            return llm_string
+        return f"{llm_string}---{self.citing.digest}"
 
     # -- calling --------------------------------------------------------------------------------
 
@@ -571,7 +617,14 @@ class ChatSvc(ServiceModel, BaseChatModel):
         run_manager: CallbackManagerForLLMRun | None = None,
         **kwargs: Any,
     ) -> ChatResult:
-        return self._answer(self._begin(messages, stop, kwargs, stream=False))
+        ask = partial(self._ask, stop, kwargs)
+        answer = self._cited_answer(messages, kwargs)
+        if answer is None:
+            return ask(messages)
+        from .citing import cited_result, of_questions  # noqa: PLC0415  # most cite nothing
+
+        ask_about = partial(self._ask, stop, of_questions(kwargs))
+        return cited_result(answer, ask, ask_about)
 
     async def _agenerate(
         self,
@@ -580,8 +633,14 @@ class ChatSvc(ServiceModel, BaseChatModel):
         run_manager: AsyncCallbackManagerForLLMRun | None = None,
         **kwargs: Any,
     ) -> ChatResult:
-        turn = await self._abegin(messages, stop, kwargs, stream=False)
-        return await self._aanswer(turn)
+        ask = partial(self._aask, stop, kwargs)
+        answer = self._cited_answer(messages, kwargs)
+        if answer is None:
+            return await ask(messages)
+        from .citing import acited_result, of_questions  # noqa: PLC0415  # the same
+
+        ask_about = partial(self._aask, stop, of_questions(kwargs))
+        return await acited_result(answer, ask, ask_about)
 
     def _stream(
         self,
@@ -590,7 +649,14 @@ class ChatSvc(ServiceModel, BaseChatModel):
         run_manager: CallbackManagerForLLMRun | None = None,
         **kwargs: Any,
     ) -> Iterator[ChatGenerationChunk]:
-        return self._chunks(partial(self._begin, messages, stop, kwargs, stream=True))
+        stream = partial(self._written, stop, kwargs)
+        answer = self._cited_answer(messages, kwargs)
+        if answer is None:
+            return stream(messages)
+        from .citing import cited_chunks, of_questions  # noqa: PLC0415  # the same
+
+        ask_about = partial(self._ask, stop, of_questions(kwargs))
+        return cited_chunks(answer, stream, ask_about)
 
     def _astream(
         self,
@@ -599,7 +665,50 @@ class ChatSvc(ServiceModel, BaseChatModel):
         run_manager: AsyncCallbackManagerForLLMRun | None = None,
         **kwargs: Any,
     ) -> AsyncIterator[ChatGenerationChunk]:
-        return self._achunks(partial(self._abegin, messages, stop, kwargs, stream=True))
+        stream = partial(self._awritten, stop, kwargs)
+        answer = self._cited_answer(messages, kwargs)
+        if answer is None:
+            return stream(messages)
+        from .citing import acited_chunks, of_questions  # noqa: PLC0415  # the same
+
+        ask_about = partial(self._aask, stop, of_questions(kwargs))
+        return acited_chunks(answer, stream, ask_about)
+
+    def _ask(
+        self,
+        stop: list[str] | None,
+        settings: Mapping[str, Any],
+        messages: list[BaseMessage],
+    ) -> ChatResult:
+        """A whole answer, as the model wrote it."""
+        return self._answer(self._begin(messages, stop, settings, stream=False))
+
+    async def _aask(
+        self,
+        stop: list[str] | None,
+        settings: Mapping[str, Any],
+        messages: list[BaseMessage],
+    ) -> ChatResult:
+        turn = await self._abegin(messages, stop, settings, stream=False)
+        return await self._aanswer(turn)
+
+    def _written(
+        self,
+        stop: list[str] | None,
+        settings: Mapping[str, Any],
+        messages: list[BaseMessage],
+    ) -> Iterator[ChatGenerationChunk]:
+        """An answer as it comes, as the model writes it."""
+        return self._chunks(partial(self._begin, messages, stop, settings, stream=True))
+
+    def _awritten(
+        self,
+        stop: list[str] | None,
+        settings: Mapping[str, Any],
+        messages: list[BaseMessage],
+    ) -> AsyncIterator[ChatGenerationChunk]:
+        begin = partial(self._abegin, messages, stop, settings, stream=True)
+        return self._achunks(begin)
 
     def _begin(
         self,

@@ -171,17 +171,14 @@ class CitationReport:
         numbers: The numbers of cited statements that stand in no passage they cite.
     """
 
-    verified: int = 0
+    cited: list[str] = field(default_factory=list)
+    doubtful: list[str] = field(default_factory=list)
     unsupported: list[str] = field(default_factory=list)
-    numbers: list[str] = field(default_factory=list)
+    uncited: list[str] = field(default_factory=list)
 
     def as_metadata(self) -> dict[str, object]:
         """The report as plain values."""
-        return {
-            "verified": self.verified,
-            "unsupported": self.unsupported,
-            "numbers": self.numbers,
-        }
+        return dict(vars(self))
 
 
 def places_of(statement: AnswerStatement, passages: Passages) -> list[Place]:
@@ -191,7 +188,7 @@ def places_of(statement: AnswerStatement, passages: Passages) -> list[Place]:
 
 
 def annotations_of(
-    statement: AnswerStatement, places: Sequence[Place]
+    statement: AnswerStatement, places: Sequence[Place], doubt: str | None
 ) -> list[CitationAnnotation]:
     """The citations of a statement that is a text block of its own."""
     annotations: list[CitationAnnotation] = []
@@ -201,7 +198,7 @@ def annotations_of(
             "cited_text": place.text,
             "start_index": len(statement.text) - len(statement.text.lstrip()),
             "end_index": len(statement.text),
-            "extras": _extras(place),
+            "extras": _extras(place, doubt),
         }
         if place.passage.title:
             annotation["title"] = place.passage.title
@@ -211,8 +208,9 @@ def annotations_of(
     return annotations
 
 
-def _extras(place: Place) -> dict[str, object]:
+def _extras(place: Place, doubt: str | None) -> dict[str, object]:
     extras: dict[str, object] = {
+        "support": "doubtful" if doubt else "quoted",
         "document": place.passage.number - 1,
         "document_start": place.begin,
         "document_end": place.end,

@@ -1,199 +1,69 @@
-"""Answers with checked citations: what `ChatSvc.with_citations` returns.
+"""Answers with checked citations: one text, and annotations that are spans of it. Pure.
 
-A conversation is asked with its passages; quotes are checked as they come; statements whose quotes
-stand nowhere are asked about once more, all together. `CitedAnswer` does this without I/O, and the
-two pairs of methods of `CitedModel` only fetch answers.
+Quotes are checked as they come. A statement whose quotes stand nowhere, or whose source may not say
+it, is held with all that follows until the model was asked about it, so that the order stays.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import (
-    AsyncIterator,
-    Awaitable,
-    Callable,
-    Generator,
-    Iterator,
-    Mapping,
-    Sequence,
-)
-from dataclasses import dataclass
-from functools import partial
-from typing import Any, NamedTuple, TypeAlias, TypeVar, cast, get_args
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
 
-from langchain_core.documents import Document
-from langchain_core.language_models import LanguageModelInput
 from langchain_core.messages import (
     AIMessage,
     AIMessageChunk,
     BaseMessage,
     HumanMessage,
-    ToolMessage,
     message_chunk_to_message,
 )
 from langchain_core.messages.ai import add_usage
 from langchain_core.messages.tool import tool_call_chunk
-from langchain_core.messages.utils import convert_to_messages
-from langchain_core.prompt_values import PromptValue
-from langchain_core.runnables import Runnable, RunnableConfig
 
-from .._base.safe_errors import safe_repr
-from ..errors import SvcOutputError, SvcRequestError
+from ..errors import SvcOutputError
 from .citations import (
-    UNSUPPORTED,
     AnswerStatement,
     CitationParser,
     CitationReport,
     annotations_of,
-    passages_block,
     places_of,
     read_repairs,
     repair_question,
-    unknown_numbers,
 )
-from .options import DocumentLike, Unsupported
-from .passages import Passage, Passages, Place
-
-Block: TypeAlias = dict[str, Any]
-Nonce: TypeAlias = Callable[[Sequence[BaseMessage]], str]
-_DOCUMENT_BLOCKS = ("search_result", "document")
+from .options import Unsupported
+from .passages import Passage, Place
+from .sources import Block, CitedConversation, harmless, statement_key
+from .support import doubt_of
 
 
 @dataclass(frozen=True)
-class CitedConversation:
-    """A conversation as it is asked: its messages, with the passages in the last one."""
+class Checked:
+    """A statement, where its quotes stand, and why these may not support it.
 
-    messages: list[BaseMessage]
-    passages: Passages
-    nonce: str
-
-
-# -- what is asked ----------------------------------------------------------------------------
-
-
-def cited_conversation(
-    messages: Sequence[BaseMessage],
-    documents: Sequence[DocumentLike] | None,
-    nonce: str,
-) -> CitedConversation:
-    """A conversation with its passages: those that are given, or else those that it holds itself.
-
-    Raises:
-        SvcRequestError: A document is neither a `Document` nor a text.
+    Attributes:
+        statement: What was said, and its quotes.
+        places: Where these stand; those that stand nowhere are left out.
+        doubt: Why what stands there may not say what the statement says.
     """
-    passages: list[Passage] = []
-    asked = list(messages)
-    if documents is not None:
-        for document in documents:
-            passages.append(_passage(len(passages) + 1, document))
-    else:
-        asked = [_without_documents(message, passages) for message in messages]
-    collected = Passages(passages)
-    if passages:
-        asked.append(HumanMessage(passages_block(collected, nonce, _harmless)))
-    return CitedConversation(asked, collected, nonce)
-
-
-def _harmless(text: str) -> str:
-    """A document's text, in which no passage and no citation can begin."""
-    return text.replace("<", "‹") if "<" in text else text
-
-
-def _passage(number: int, document: object) -> Passage:
-    if isinstance(document, Document):
-        return Passage(number, document.page_content, document.metadata)
-    if isinstance(document, str):
-        return Passage(number, document, {})
-    raise SvcRequestError(
-        f"documents must be LangChain Documents or texts, not {safe_repr(document)}"
-    )
-
-
-def _without_documents(message: BaseMessage, passages: list[Passage]) -> BaseMessage:
-    """A message whose documents have become passages, and are named in their place."""
-    if isinstance(message, ToolMessage) and _holds_documents(message.artifact):
-        first = len(passages) + 1
-        passages += [
-            _passage(first + number, document)
-            for number, document in enumerate(message.artifact)
-        ]
-        numbers = ", ".join(str(number) for number in range(first, len(passages) + 1))
-        return message.model_copy(
-            update={"content": f"Found, and shown below: passage {numbers}."}
-        )
-    if not isinstance(message.content, list):
-        return message
-    content = [_block_or_passage(block, passages) for block in message.content]
-    return message.model_copy(update={"content": content})
-
-
-def _holds_documents(artifact: object) -> bool:
-    return (
-        isinstance(artifact, list)
-        and bool(artifact)
-        and all(isinstance(document, Document) for document in artifact)
-    )
-
-
-def _block_or_passage(block: str | Block, passages: list[Passage]) -> str | Block:
-    """A block of a message; one that is a document to be cited has become a passage."""
-    if isinstance(block, str) or block.get("type") not in _DOCUMENT_BLOCKS:
-        return block
-    citations = block.get("citations")
-    text = _document_text(block)
-    if (
-        text is None
-        or not isinstance(citations, Mapping)
-        or not citations.get("enabled")
-    ):
-        return block
-    metadata = {
-        key: block[key]
-        for key in ("title", "source")
-        if isinstance(block.get(key), str)
-    }
-    passages.append(Passage(len(passages) + 1, text, metadata))
-    return {"type": "text", "text": f"[passage {len(passages)} below]"}
-
-
-def _document_text(block: Mapping[str, Any]) -> str | None:
-    """The text of a document block in Anthropic's form; None if it has none."""
-    source = block.get("source")
-    if isinstance(source, Mapping) and source.get("type") == "text":
-        data = source.get("data")
-        return data if isinstance(data, str) else None
-    content = block.get("content")
-    if isinstance(source, Mapping):
-        content = source.get("content", content)
-    if isinstance(content, str):
-        return content
-    if not isinstance(content, list):
-        return None
-    texts = [part.get("text") for part in content if isinstance(part, Mapping)]
-    return "\n".join(text for text in texts if isinstance(text, str)) or None
-
-
-# -- what is answered -------------------------------------------------------------------------
-
-
-class LookedUp(NamedTuple):
-    """A statement, and where its quotes stand; those that stand nowhere are left out."""
 
     statement: AnswerStatement
     places: Sequence[Place]
+    doubt: str | None
 
     @property
-    def is_doubtful(self) -> bool:
+    def is_unsupported(self) -> bool:
         """Whether it has quotes, and none of them stands anywhere."""
         return bool(self.statement.quotes) and not self.places
 
+    @property
+    def is_open(self) -> bool:
+        """Whether the model is to be asked about it."""
+        return self.is_unsupported or self.doubt is not None
+
 
 class CitedAnswer:
-    """One answer, read as it comes: blocks of text with their annotations.
-
-    Blocks are given out until a statement's quotes stand nowhere. It and all that follow are held
-    until the model was asked about it, so that the order stays.
-    """
+    """One answer, read as it comes: pieces of its one text block, with their annotations."""
 
     def __init__(
         self,
@@ -206,96 +76,114 @@ class CitedAnswer:
         self._unsupported = unsupported
         self._repairs_left = max_repairs
         self._parser = CitationParser(conversation.nonce)
-        self._buffer: list[LookedUp] = []  # from the first doubtful statement on
-        self._text: list[str] = []
-        self._index = -1  # of the last block
-        self._in_plain_block = False
+        self._buffer: list[Checked] = []  # from the first open statement on
+        self._text: list[str] = []  # as the model wrote it
+        self._size = 0  # characters that were given out
 
     def add_text(self, text: str) -> list[Block]:
-        """The blocks that further text completes."""
+        """What further text adds to the block."""
         self._text.append(text)
-        return self._checked(self._parser.parse_chunk(text))
+        return self._given_out(self._parser.parse_chunk(text))
 
     def close(self, *, has_calls: bool) -> list[Block]:
-        """The blocks at the end of the answer, save those about which the model is asked.
+        """The end of the answer, save the statements about which the model is asked.
 
         An answer that calls tools goes on after their results: nothing is asked about it.
         """
         if has_calls:
             self._repairs_left = 0
-        return self._checked(self._parser.close())
+        return self._given_out(self._parser.close())
 
     @property
     def questions(self) -> list[BaseMessage] | None:
-        """The conversation that asks about the doubtful statements; None: nothing is asked."""
-        doubtful = [item.statement for item in self._buffer if item.is_doubtful]
-        if not doubtful or self._repairs_left == 0:
+        """The conversation that asks about the open statements; None: nothing is asked."""
+        statements = [item.statement for item in self._buffer if item.is_open]
+        if not statements or self._repairs_left == 0:
             return None
-        question = repair_question(doubtful, self.conversation.nonce, _harmless)
+        question = repair_question(statements, self.conversation.nonce, harmless)
         answer = AIMessage("".join(self._text))
         return [*self.conversation.messages, answer, HumanMessage(question)]
 
     def repair(self, answer: str) -> None:
         """Take what the model answered to the questions."""
         self._repairs_left -= 1
-        doubtful = [
-            place for place, item in enumerate(self._buffer) if item.is_doubtful
-        ]
-        repairs = read_repairs(answer, len(doubtful), self.conversation.nonce)
-        for number, place in enumerate(doubtful):
+        places = [place for place, item in enumerate(self._buffer) if item.is_open]
+        repairs = read_repairs(answer, len(places), self.conversation.nonce)
+        for number, place in enumerate(places):
             if number in repairs:
                 self._buffer[place] = self._repaired(
                     self._buffer[place], repairs[number]
                 )
 
     def settle(self) -> list[Block]:
-        """The blocks that were held.
+        """What was held.
 
         Raises:
             SvcOutputError: A statement's quotes stand nowhere, and this is to be an error.
         """
         return [block for item in self._buffer for block in self._blocks(item)]
 
-    def _repaired(self, item: LookedUp, repair: AnswerStatement) -> LookedUp:
-        """A statement as the model wrote it anew, if its new quotes stand somewhere."""
+    def _repaired(self, item: Checked, repair: AnswerStatement) -> Checked:
+        """A statement as the model wrote it anew, if its new quotes support it."""
         text = item.statement.text
         indent = text[: len(text) - len(text.lstrip())]
-        repaired = self._looked_up(AnswerStatement(indent + repair.text, repair.quotes))
-        return item if repaired.is_doubtful else repaired
+        repaired = self._checked(replace(repair, text=indent + repair.text))
+        return item if repaired.is_open else repaired
 
-    def _looked_up(self, statement: AnswerStatement) -> LookedUp:
-        return LookedUp(statement, places_of(statement, self.conversation.passages))
+    def _checked(self, statement: AnswerStatement) -> Checked:
+        places = places_of(statement, self.conversation.passages)
+        doubt = doubt_of(statement.text, places) if places else None
+        return Checked(statement, places, doubt)
 
-    def _checked(self, statements: Iterator[AnswerStatement]) -> list[Block]:
+    def _given_out(self, statements: Iterable[AnswerStatement]) -> list[Block]:
         blocks: list[Block] = []
-        for item in map(self._looked_up, statements):
-            if self._buffer or item.is_doubtful:
+        for item in map(self._checked, statements):
+            if self._buffer or (item.is_open and self._repairs_left):
                 self._buffer.append(item)
             else:
                 blocks += self._blocks(item)
         return blocks
 
-    def _blocks(self, item: LookedUp) -> list[Block]:
-        """A statement as a block of its own; neighbouring text without citations is one block."""
-        statement, places = item
-        if not statement.quotes:
-            if not self._in_plain_block:
-                self._index += 1
-            self._in_plain_block = True
-            return [{"type": "text", "text": statement.text, "index": self._index}]
-        annotations: list[Any] = list(annotations_of(statement, places))
-        if places:
-            self.report.verified += len(places)
-            self.report.numbers += unknown_numbers(statement, places)
-        else:
+    def _blocks(self, item: Checked) -> list[Block]:
+        """A statement as a piece of the block, with its annotations."""
+        statement = item.statement
+        annotations: list[Any] = []
+        if item.is_unsupported:
             self._note_unsupported(statement)
             if self._unsupported == "drop":
                 return []
-            annotations = [UNSUPPORTED]
-        self._index += 1
-        self._in_plain_block = False
-        block = {"type": "text", "text": statement.text, "annotations": annotations}
-        return [{**block, "index": self._index}]
+            annotations.append({"type": "non_standard_annotation", "value": {}})
+        elif item.places:
+            annotations += annotations_of(statement, item.places, item.doubt)
+            (self.report.doubtful if item.doubt else self.report.cited).append(
+                statement.text.strip()
+            )
+        elif any(map(str.isalnum, statement.text)):
+            annotations += self._cited_before(statement)
+            kind = self.report.cited if annotations else self.report.uncited
+            kind.append(statement.text.strip())
+        block: Block = {"type": "text", "text": statement.text, "index": 0}
+        if annotations:
+            block["annotations"] = [
+                self._with_span(annotation, statement.text)
+                for annotation in annotations
+            ]
+        self._size += len(statement.text)
+        return [block]
+
+    def _with_span(self, annotation: Block, text: str) -> Block:
+        """An annotation with the place of its statement in the whole text."""
+        begin = self._size + len(text) - len(text.lstrip())
+        end = self._size + len(text.rstrip())
+        span = {"start_index": begin, "end_index": end}
+        if annotation["type"] == "citation":
+            return {**annotation, **span}
+        return {**annotation, "value": {"unsupported": True, **span}}
+
+    def _cited_before(self, statement: AnswerStatement) -> Sequence[Block]:
+        """The citations that another agent has given the same statement."""
+        known = self.conversation.cited_before
+        return known.get(statement_key(statement.text), ()) if known else ()
 
     def _note_unsupported(self, statement: AnswerStatement) -> None:
         self.report.unsupported.append(statement.text.strip())
@@ -308,8 +196,24 @@ class CitedAnswer:
                 raw="".join(self._text),
             )
 
+    def metadata(self) -> dict[str, object]:
+        """The report, with the documents that its citations count."""
+        documents = [
+            {"index": passage.number - 1, **_labels(passage)}
+            for passage in self.conversation.passages.all
+        ]
+        return {**self.report.as_metadata(), "documents": documents}
 
-# -- messages ---------------------------------------------------------------------------------
+
+def _labels(passage: Passage) -> dict[str, object]:
+    """What tells a document from others."""
+    labels = {
+        "id": passage.metadata.get("id"),
+        "title": passage.title,
+        "url": passage.url,
+        "page": passage.metadata.get("page"),
+    }
+    return {name: value for name, value in labels.items() if value is not None}
 
 
 class CitedMessages:
@@ -324,20 +228,19 @@ class CitedMessages:
         """What can be shown of a message, or of a chunk of one."""
         chunk = _as_chunk(message)
         self._has_calls = self._has_calls or bool(chunk.tool_call_chunks)
-        blocks = self._answer.add_text(str(message.text))
-        chunk = chunk.model_copy(update={"content": blocks})
-        if chunk.chunk_position != "last":
-            return chunk
-        self._last = chunk
-        return None
+        content = joined(self._answer.add_text(str(message.text)))
+        if chunk.chunk_position == "last":
+            self._last = chunk.model_copy(update={"content": content})
+            return None
+        shown = chunk.model_copy(update={"content": content})
+        has_more = chunk.tool_call_chunks or chunk.additional_kwargs
+        return shown if content or has_more or chunk.response_metadata else None
 
     def questions(self) -> list[BaseMessage] | None:
         """The conversation by which the model is asked once more; None: nothing is asked."""
-        if self._last is None:
-            self._last = AIMessageChunk(content=[], chunk_position="last")
-        if not isinstance(self._last.content, list):
-            raise TypeError(self._last.content)
-        self._last.content += self._answer.close(has_calls=self._has_calls)
+        last = self._last or AIMessageChunk(content=[], chunk_position="last")
+        rest = self._answer.close(has_calls=self._has_calls)
+        self._last = _with_content(last, rest)
         return self._answer.questions
 
     def repair(self, message: AIMessage) -> list[BaseMessage] | None:
@@ -351,57 +254,26 @@ class CitedMessages:
 
     def last(self) -> AIMessageChunk:
         """The end of the answer, with all that was held, and the report."""
-        chunk = self._last or AIMessageChunk(content=[])
-        content = [*chunk.content, *self._answer.settle()]
-        metadata = {
-            **chunk.response_metadata,
-            "citations": self._answer.report.as_metadata(),
-        }
-        return chunk.model_copy(
-            update={"content": content, "response_metadata": metadata}
-        )
+        last = self._last or AIMessageChunk(content=[], chunk_position="last")
+        last = _with_content(last, self._answer.settle())
+        metadata = {**last.response_metadata, "citations": self._answer.metadata()}
+        return last.model_copy(update={"response_metadata": metadata})
 
 
-# What a cited answer asks: it yields conversations, and is sent the model's answers.
-Ended = TypeVar("Ended")
-Asking: TypeAlias = Generator[list[BaseMessage], AIMessage, Ended]
+def joined(blocks: Sequence[Block]) -> list[str | Block]:
+    """Pieces of one text block as one."""
+    if not blocks:
+        return []
+    block: Block = {"type": "text", "text": "".join(b["text"] for b in blocks)}
+    annotations = [one for b in blocks for one in b.get("annotations", ())]
+    if annotations:
+        block["annotations"] = annotations
+    return [{**block, "index": 0}]
 
 
-def asking(answer: CitedAnswer) -> Asking[AIMessage]:
-    """Ask for a whole answer, and about what is doubtful in it."""
-    cited = CitedMessages(answer)
-    cited.add((yield answer.conversation.messages))
-    return whole_message((yield from repairing(cited)))
-
-
-def repairing(cited: CitedMessages) -> Asking[AIMessageChunk]:
-    """Ask about what is doubtful in an answer that has come; the end of it."""
-    questions = cited.questions()
-    while questions is not None:
-        questions = cited.repair((yield questions))
-    return cited.last()
-
-
-def drive(asked: Asking[Ended], ask: Callable[[list[BaseMessage]], AIMessage]) -> Ended:
-    """Fetch each answer, blocking."""
-    try:
-        messages = next(asked)
-        while True:
-            messages = asked.send(ask(messages))
-    except StopIteration as end:
-        return cast("Ended", end.value)
-
-
-async def adrive(
-    asked: Asking[Ended], ask: Callable[[list[BaseMessage]], Awaitable[AIMessage]]
-) -> Ended:
-    """Fetch each answer on an event loop."""
-    try:
-        messages = next(asked)
-        while True:
-            messages = asked.send(await ask(messages))
-    except StopIteration as end:
-        return cast("Ended", end.value)
+def _with_content(chunk: AIMessageChunk, blocks: Sequence[Block]) -> AIMessageChunk:
+    before = [block for block in chunk.content if isinstance(block, dict)]
+    return chunk.model_copy(update={"content": joined([*before, *blocks])})
 
 
 def _as_chunk(message: AIMessage) -> AIMessageChunk:
@@ -421,133 +293,9 @@ def _as_chunk(message: AIMessage) -> AIMessageChunk:
     return AIMessageChunk(**fields, tool_call_chunks=calls, chunk_position="last")
 
 
-def check_arguments(max_repairs: object, unsupported: object) -> None:
-    """Refuse what is neither a number of repairs nor a way with unsupported statements.
-
-    Raises:
-        SvcRequestError: An argument is not one of these.
-    """
-    if unsupported not in get_args(Unsupported):
-        raise SvcRequestError(
-            f"unsupported must be 'keep', 'drop' or 'error', not {safe_repr(unsupported)}"
-        )
-    if (
-        isinstance(max_repairs, bool)
-        or not isinstance(max_repairs, int)
-        or max_repairs < 0
-    ):
-        raise SvcRequestError(
-            f"max_repairs must be a whole number from 0, not {safe_repr(max_repairs)}"
-        )
-
-
-class CitedModel(Runnable[Any, AIMessage]):
-    """A chat model whose statements carry checked citations: see `ChatSvc.with_citations`."""
-
-    def __init__(
-        self,
-        model: Runnable[LanguageModelInput, AIMessage],
-        documents: Sequence[DocumentLike] | None,
-        *,
-        nonce: Nonce,
-        max_repairs: int,
-        unsupported: Unsupported,
-    ) -> None:
-        check_arguments(max_repairs, unsupported)
-        self.model = model
-        self.documents = documents
-        self._nonce = nonce
-        self._max_repairs = max_repairs
-        self._unsupported = unsupported
-
-    def _start(self, value: object) -> CitedAnswer:
-        """The answer to be read.
-
-        Raises:
-            SvcRequestError: There are no documents, or the input cannot be read.
-        """
-        messages, documents = _read_input(value, self.documents)
-        conversation = cited_conversation(messages, documents, self._nonce(messages))
-        if not conversation.passages.all:
-            raise SvcRequestError(
-                "There is nothing to cite: give documents= to with_citations, pass "
-                '{"messages": ..., "documents": [...]}, or have search_result blocks or tool '
-                "messages with Documents as their artifact in the conversation"
-            )
-        return CitedAnswer(conversation, self._unsupported, self._max_repairs)
-
-    def invoke(
-        self, input: Any, config: RunnableConfig | None = None, **kwargs: Any
-    ) -> AIMessage:
-        """The whole answer."""
-        ask = partial(self.model.invoke, config=config, **kwargs)
-        return drive(asking(self._start(input)), ask)
-
-    async def ainvoke(
-        self, input: Any, config: RunnableConfig | None = None, **kwargs: Any
-    ) -> AIMessage:
-        """The whole answer."""
-        ask = partial(self.model.ainvoke, config=config, **kwargs)
-        return await adrive(asking(self._start(input)), ask)
-
-    def stream(
-        self, input: Any, config: RunnableConfig | None = None, **kwargs: Any
-    ) -> Iterator[AIMessageChunk]:
-        """The answer as it comes, up to the first statement whose quotes stand nowhere."""
-        ask = partial(self.model.invoke, config=config, **kwargs)
-        answer = self._start(input)
-        cited = CitedMessages(answer)
-        for chunk in self.model.stream(answer.conversation.messages, config, **kwargs):
-            shown = cited.add(chunk)
-            if shown is not None:
-                yield shown
-        yield drive(repairing(cited), ask)
-
-    async def astream(
-        self, input: Any, config: RunnableConfig | None = None, **kwargs: Any
-    ) -> AsyncIterator[AIMessageChunk]:
-        """The answer as it comes, up to the first statement whose quotes stand nowhere."""
-        ask = partial(self.model.ainvoke, config=config, **kwargs)
-        answer = self._start(input)
-        cited = CitedMessages(answer)
-        async for chunk in self.model.astream(
-            answer.conversation.messages, config, **kwargs
-        ):
-            shown = cited.add(chunk)
-            if shown is not None:
-                yield shown
-        yield await adrive(repairing(cited), ask)
-
-
 def whole_message(chunk: AIMessageChunk) -> AIMessage:
     """The one chunk of an answer that came at once, as a message."""
-    joined = AIMessageChunk(content=[]) + chunk
-    message = message_chunk_to_message(joined)
+    message = message_chunk_to_message(AIMessageChunk(content=[]) + chunk)
     if not isinstance(message, AIMessage):
         raise TypeError(type(message))
     return message
-
-
-def _read_input(
-    value: object, documents: Sequence[DocumentLike] | None
-) -> tuple[list[BaseMessage], Sequence[DocumentLike] | None]:
-    """The messages of an input, and its documents if it brings its own."""
-    if isinstance(value, Mapping) and "messages" in value:
-        unknown = value.keys() - {"messages", "documents"}
-        if unknown:
-            raise SvcRequestError(
-                f"An input of with_citations has messages and documents, not {sorted(unknown)}"
-            )
-        if value.get("documents") is not None:
-            documents = value["documents"]
-        value = value["messages"]
-    if isinstance(value, PromptValue):
-        return value.to_messages(), documents
-    if isinstance(value, str):
-        return [HumanMessage(value)], documents
-    if isinstance(value, Sequence):
-        return convert_to_messages(value), documents
-    raise SvcRequestError(
-        "The input must be what a chat model takes, or an object with messages and documents, "
-        f"not {safe_repr(value)}"
-    )

@@ -6,6 +6,7 @@ import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
+from hashlib import sha256
 from typing import (
     TYPE_CHECKING,
     Annotated,
@@ -145,6 +146,33 @@ _ANSWER_OPTIONS = frozenset(
 # Those and LangChain's own, which have done their work before, are not checked here.
 _PASSED = _ANSWER_OPTIONS | {"stream", "strict"}
 _CHAT_OPTIONS = _PASSED | {"extra_headers"}
+
+
+@dataclass(frozen=True, repr=False)
+class Citing:
+    """What `with_citations` binds to a model.
+
+    Attributes:
+        documents: What its answers may cite; None: what the call or the messages bring.
+        max_repairs: How often the model may be asked about statements in doubt.
+        unsupported: What becomes of a statement whose quotes stand nowhere.
+        required: Whether a call without any document is refused.
+    """
+
+    documents: tuple[DocumentLike, ...] | None = None
+    max_repairs: int = 1
+    unsupported: Unsupported = "keep"
+    required: bool = True
+
+    def __repr__(self) -> str:
+        return "<citing>"
+
+    @property
+    def digest(self) -> str:
+        """What tells it from others in the keys of a cache, without any text."""
+        texts = [repr(document) for document in self.documents or ()]
+        settings = (self.documents is None, texts, self.max_repairs, self.unsupported)
+        return sha256(repr(settings).encode(errors="replace")).hexdigest()
 
 
 class ChatModel(Protocol):

@@ -20,7 +20,7 @@ from collections.abc import (
 )
 from contextlib import aclosing
 from functools import lru_cache
-from typing import Any
+from typing import Any, Self
 
 from langchain_core.language_models import BaseLanguageModel
 from langchain_core.runnables import Runnable, RunnableBinding, RunnableSerializable
@@ -163,6 +163,11 @@ class PrivateBinding(RunnableBinding[Any, Any]):
     """A runnable whose runs are private, as what a private model is bound to."""
 
     privacy: Privacy = "phi"
+
+    def with_citations(self, *args: Any, **kwargs: Any) -> Self:
+        """The same with a model that cites; see `ChatSvc.with_citations`."""
+        bound: Any = self.bound
+        return self.model_copy(update={"bound": bound.with_citations(*args, **kwargs)})
 
     @classmethod
     def lc_id(cls) -> list[str]:
