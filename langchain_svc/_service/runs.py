@@ -77,7 +77,6 @@ MAKERS = (
     "assign",
     "pick",
     "with_structured_output",
-    "with_citations",
 )
 _ASYNCHRONOUS = frozenset(name for name in RUNS if name.startswith("a"))
 

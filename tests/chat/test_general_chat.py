@@ -205,7 +205,7 @@ def cite(interface):
     documents = [Document("Grass is green in spring.")]
     with interface.model() as model:
         answer = model.with_citations(documents).invoke("Which colour is grass in spring?")
-    return answer.content, answer.response_metadata["citations"]["verified"]
+    return answer.content, answer.response_metadata["citations"]["cited"]
 
 
 def hide_names(interface):
