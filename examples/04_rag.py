@@ -19,17 +19,20 @@ prompt = ChatPromptTemplate.from_template("{question}")
 
 
 def with_footnotes(answer: AIMessage) -> str:
-    """The answer with a number behind each citation, and the citations below."""
+    """The answer with a number behind each cited statement, and the citations below."""
     text = ""
     notes = []
     for block in answer.content_blocks:
-        text += block["text"]
+        at = 0
         for annotation in block.get("annotations", ()):
+            end = annotation.get("value", annotation)["end_index"]
+            mark = "unsupported"
             if annotation["type"] == "citation":
                 notes.append(f"{annotation['url']}: “{annotation['cited_text']}”")
-                text += f" [{len(notes)}]"
-            else:
-                text += " [unsupported]"
+                mark = str(len(notes))
+            text += f"{block['text'][at:end]} [{mark}]"
+            at = end
+        text += block["text"][at:]
     footnotes = (f"  [{number}] {note}" for number, note in enumerate(notes, 1))
     return "\n".join([text, *footnotes])
 
