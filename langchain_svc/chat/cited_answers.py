@@ -221,43 +221,45 @@ class CitedMessages:
 
     def __init__(self, answer: CitedAnswer) -> None:
         self._answer = answer
-        self._last: AIMessageChunk | None = None
+        self._last = AIMessageChunk(content=[], chunk_position="last")
+        self._rest: list[Block] = []  # what the last chunk adds
         self._has_calls = False
 
     def add(self, message: AIMessage) -> AIMessageChunk | None:
         """What can be shown of a message, or of a chunk of one."""
         chunk = _as_chunk(message)
         self._has_calls = self._has_calls or bool(chunk.tool_call_chunks)
-        content = joined(self._answer.add_text(str(message.text)))
+        blocks = self._answer.add_text(str(message.text))
         if chunk.chunk_position == "last":
-            self._last = chunk.model_copy(update={"content": content})
+            self._last, self._rest = chunk, blocks
             return None
+        content = joined(blocks)
         shown = chunk.model_copy(update={"content": content})
         has_more = chunk.tool_call_chunks or chunk.additional_kwargs
         return shown if content or has_more or chunk.response_metadata else None
 
     def questions(self) -> list[BaseMessage] | None:
         """The conversation by which the model is asked once more; None: nothing is asked."""
-        last = self._last or AIMessageChunk(content=[], chunk_position="last")
-        rest = self._answer.close(has_calls=self._has_calls)
-        self._last = _with_content(last, rest)
+        self._rest += self._answer.close(has_calls=self._has_calls)
         return self._answer.questions
 
     def repair(self, message: AIMessage) -> list[BaseMessage] | None:
         """Take the answer to the questions; the next questions, if there are any."""
         self._answer.repair(str(message.text))
-        if self._last is not None:
-            self._last.usage_metadata = add_usage(
-                self._last.usage_metadata, message.usage_metadata
-            )
+        usage = add_usage(self._last.usage_metadata, message.usage_metadata)
+        self._last = self._last.model_copy(update={"usage_metadata": usage})
         return self._answer.questions
 
-    def last(self) -> AIMessageChunk:
-        """The end of the answer, with all that was held, and the report."""
-        last = self._last or AIMessageChunk(content=[], chunk_position="last")
-        last = _with_content(last, self._answer.settle())
-        metadata = {**last.response_metadata, "citations": self._answer.metadata()}
-        return last.model_copy(update={"response_metadata": metadata})
+    def ending(self) -> list[AIMessageChunk]:
+        """All that was held, and behind it a chunk without text that has the report.
+
+        Front ends leave out the text of a chunk with a finish reason.
+        """
+        rest = joined([*self._rest, *self._answer.settle()])
+        report = {**self._last.response_metadata, "citations": self._answer.metadata()}
+        update = {"content": [], "response_metadata": report}
+        last = self._last.model_copy(update=update)
+        return [AIMessageChunk(content=rest, id=last.id), last] if rest else [last]
 
 
 def joined(blocks: Sequence[Block]) -> list[str | Block]:
@@ -269,11 +271,6 @@ def joined(blocks: Sequence[Block]) -> list[str | Block]:
     if annotations:
         block["annotations"] = annotations
     return [{**block, "index": 0}]
-
-
-def _with_content(chunk: AIMessageChunk, blocks: Sequence[Block]) -> AIMessageChunk:
-    before = [block for block in chunk.content if isinstance(block, dict)]
-    return chunk.model_copy(update={"content": joined([*before, *blocks])})
 
 
 def _as_chunk(message: AIMessage) -> AIMessageChunk:
@@ -293,9 +290,9 @@ def _as_chunk(message: AIMessage) -> AIMessageChunk:
     return AIMessageChunk(**fields, tool_call_chunks=calls, chunk_position="last")
 
 
-def whole_message(chunk: AIMessageChunk) -> AIMessage:
-    """The one chunk of an answer that came at once, as a message."""
-    message = message_chunk_to_message(AIMessageChunk(content=[]) + chunk)
+def whole_message(chunks: Sequence[AIMessageChunk]) -> AIMessage:
+    """The chunks of an answer that came at once, as a message."""
+    message = message_chunk_to_message(sum(chunks, AIMessageChunk(content=[])))
     if not isinstance(message, AIMessage):
         raise TypeError(type(message))
     return message

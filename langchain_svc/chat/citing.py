@@ -117,7 +117,7 @@ def cited_result(answer: CitedAnswer, ask: Ask, ask_about: Ask) -> ChatResult:
     questions = cited.questions()
     while questions is not None:
         questions = cited.repair(_message_of(ask_about(questions)))
-    return _with_message(result, whole_message(cited.last()))
+    return _with_message(result, whole_message(cited.ending()))
 
 
 async def acited_result(
@@ -130,7 +130,7 @@ async def acited_result(
     questions = cited.questions()
     while questions is not None:
         questions = cited.repair(_message_of(await ask_about(questions)))
-    return _with_message(result, whole_message(cited.last()))
+    return _with_message(result, whole_message(cited.ending()))
 
 
 def cited_chunks(
@@ -145,7 +145,7 @@ def cited_chunks(
     questions = cited.questions()
     while questions is not None:
         questions = cited.repair(_message_of(ask_about(questions)))
-    yield ChatGenerationChunk(message=cited.last(), generation_info=info)
+    yield from _ending(cited, info)
 
 
 async def acited_chunks(
@@ -161,7 +161,8 @@ async def acited_chunks(
     questions = cited.questions()
     while questions is not None:
         questions = cited.repair(_message_of(await ask_about(questions)))
-    yield ChatGenerationChunk(message=cited.last(), generation_info=info)
+    for chunk in _ending(cited, info):
+        yield chunk
 
 
 def _shown(
@@ -172,6 +173,14 @@ def _shown(
         yield ChatGenerationChunk(
             message=message, generation_info=chunk.generation_info
         )
+
+
+def _ending(
+    cited: CitedMessages, info: dict[str, Any] | None
+) -> Iterator[ChatGenerationChunk]:
+    *rest, last = cited.ending()
+    yield from (ChatGenerationChunk(message=message) for message in rest)
+    yield ChatGenerationChunk(message=last, generation_info=info)
 
 
 def _message_of(result: ChatResult) -> AIMessage:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import re
 from contextlib import contextmanager
 
@@ -125,10 +126,28 @@ def of_node(model):
     return "".join(chunk.text for chunk, _ in chunks)
 
 
-STREAMS = [of_agent_messages, of_agent_v3, of_chain_events, of_callbacks, of_node]
+async def ag_ui_events(graph):
+    """The events of an agent that AG-UI's adapter sends to a page, each as its JSON."""
+    ag_ui = pytest.importorskip("ag_ui_langgraph", reason="the extra dropin has AG-UI's adapter")
+    from ag_ui.core import RunAgentInput
+
+    asked = {"id": "1", "role": "user", "content": "How many days of leave?"}
+    lists = {"messages": [asked], "tools": [], "context": []}
+    run = RunAgentInput(thread_id="t", run_id="r", state={}, forwarded_props={}, **lists)
+    events = ag_ui.LangGraphAgent(name="hr", graph=graph).run(run)
+    return [event.model_dump(mode="json", by_alias=True) async for event in events]
+
+
+def of_ag_ui(model):
+    events = asyncio.run(ag_ui_events(agent_of(model, checkpointer=InMemorySaver())))
+    return "".join(e["delta"] for e in events if e["type"] == "TEXT_MESSAGE_CONTENT")
+
+
+STREAMS = [of_agent_messages, of_agent_v3, of_chain_events, of_callbacks, of_node, of_ag_ui]
 
 
 @pytest.mark.filterwarnings("ignore::langchain_core._api.beta_decorator.LangChainBetaWarning")
+@pytest.mark.filterwarnings("ignore:`get_config_jsonschema` is deprecated")
 @pytest.mark.parametrize("stream", STREAMS, ids=lambda stream: stream.__name__)
 def test_every_stream_shows_what_was_checked(stream):
     with service() as (model, _):
@@ -146,6 +165,35 @@ def test_what_is_dropped_is_in_no_stream():
         text = "".join(chunk.text for chunk, _ in chunks if isinstance(chunk, AIMessage))
     assert "sold" not in text
     assert "You have 28 days" in text
+
+
+@pytest.mark.filterwarnings("ignore:`get_config_jsonschema` is deprecated")
+def test_a_page_of_ag_ui_gets_the_annotations_with_the_text_and_at_the_end():
+    with service() as (model, _):
+        events = asyncio.run(ag_ui_events(agent_of(model, checkpointer=InMemorySaver())))
+    assert not re.search("<cite|NONE", json.dumps(events))
+    streamed = [
+        annotation
+        for event in events
+        if event["type"] == "TEXT_MESSAGE_CONTENT"
+        for block in event["rawEvent"]["data"]["chunk"]["content"]
+        for annotation in block.get("annotations", ())
+    ]
+    state = [event["snapshot"] for event in events if event["type"] == "STATE_SNAPSHOT"][-1]
+    (block,) = state["messages"][-1]["content"]
+    assert block["annotations"] == streamed
+    assert [one["type"] for one in streamed] == ["citation", "non_standard_annotation"]
+    assert streamed[0]["cited_text"] == "28 days of paid leave"
+
+
+@pytest.mark.parametrize("unsupported", ["keep", "drop"])
+def test_the_chunk_with_the_finish_reason_has_no_text(unsupported):
+    with service() as (model, _):
+        chunks = list(model.with_citations([LEAVE], unsupported=unsupported).stream("x"))
+    *before, last = chunks
+    assert not any("finish_reason" in chunk.response_metadata for chunk in before)
+    assert last.response_metadata["finish_reason"] == "stop"
+    assert not last.content
 
 
 @pytest.mark.parametrize("asynchronous", [False, True])
