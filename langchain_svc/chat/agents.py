@@ -11,7 +11,7 @@ from .._base.safe_errors import type_text
 from ..errors import SvcRequestError
 from .chat_models import ChatSvc
 from .citing import citing_of
-from .options import Unsupported
+from .options import Doubtful, Unsupported
 
 # LangChain's, which may not be installed when type hints are read.
 Request: TypeAlias = Any
@@ -23,15 +23,15 @@ class SvcCitations(Middleware):
 
         agent = create_agent(model, [retriever_tool], middleware=[SvcCitations()])
 
-    The documents are those of the conversation: tool messages whose artifact is a list of
-    `Document`s (`response_format="content_and_artifact"`, as retriever tools have it), and
-    `search_result` or `document` blocks with `citations` enabled. A call of the model without any
-    goes on as it is. An agent's answer comes whole.
+    The documents are those of the conversation: the results of tools (a list of `Document`s as
+    artifact, or else their text), and `search_result` or `document` blocks with `citations`
+    enabled. A call of the model without any goes on as it is. What the agent streams was checked.
 
     Args:
         max_repairs: How often the model may be asked about quotes that stand nowhere.
         unsupported: "keep" marks a statement whose quotes stand nowhere, "drop" leaves it out,
             "error" raises `SvcOutputError`.
+        doubtful: "ask" asks the model about statements that their quotes may not support, too.
 
     Raises:
         ImportError: `langchain` is not installed (`pip install "langchain-svc[agents]"`).
@@ -39,10 +39,14 @@ class SvcCitations(Middleware):
     """
 
     def __init__(
-        self, *, max_repairs: int = 1, unsupported: Unsupported = "keep"
+        self,
+        *,
+        max_repairs: int = 1,
+        unsupported: Unsupported = "keep",
+        doubtful: Doubtful = "mark",
     ) -> None:
         require_langchain(type(self).__name__)
-        bound = citing_of(None, max_repairs, unsupported)
+        bound = citing_of(None, max_repairs, unsupported, doubtful)
         super().__init__()
         self._bound = replace(bound, required=False)
         self.max_repairs = max_repairs

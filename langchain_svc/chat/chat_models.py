@@ -52,6 +52,7 @@ from .options import (
     Citing,
     ContinueBy,
     DocumentLike,
+    Doubtful,
     ExtraBody,
     MaxTokens,
     ModelId,
@@ -534,6 +535,7 @@ class ChatSvc(ServiceModel, BaseChatModel):
         *,
         max_repairs: int = 1,
         unsupported: Unsupported = "keep",
+        doubtful: Doubtful = "mark",
     ) -> ChatSvc:
         """This model, citing documents by quotes that were looked up in them.
 
@@ -544,17 +546,22 @@ class ChatSvc(ServiceModel, BaseChatModel):
         `title` and `url` are the document's, and `extras` has its `id`, its index as `document`,
         the quote's place in it, and `support`: "quoted", or "doubtful" with the `reason` why the
         quoted sentence may not say what the statement says.
-        `response_metadata["citations"]` has lists of statements: `cited`, `doubtful`, `unsupported`
-        (their quotes stand nowhere) and `uncited`; and the `documents` that indices count.
+        `response_metadata["citations"]` counts the statements that are `cited` and `uncited`, lists
+        the `doubtful` and the `unsupported` ones (their quotes stand nowhere), and has the
+        `documents` that indices count.
 
         Args:
             documents: LangChain `Document`s or texts; an empty list if a search has found nothing.
                 None: those of the call, which `{"messages": ..., "documents": [...]}` brings, or
                 else those in the messages: `search_result` and `document` blocks with `citations`
                 enabled, and the results of tools.
-            max_repairs: How often the model may be asked about statements in doubt.
+            max_repairs: How often the model may be asked about statements whose quotes stand
+                nowhere.
             unsupported: What becomes of a statement whose quotes still stand nowhere: "keep" marks
                 it with a `non_standard_annotation`, "drop" leaves it out, "error" raises.
+
+            doubtful: Whether the model is asked about statements that their quotes may not support,
+                too: "mark" only says so in their annotations.
 
         Raises:
             SvcRequestError: An argument is wrong; or, from a call, there is nothing to cite.
@@ -562,7 +569,7 @@ class ChatSvc(ServiceModel, BaseChatModel):
         """
         from .citing import citing_of  # noqa: PLC0415  # most models cite nothing
 
-        citing = citing_of(documents, max_repairs, unsupported)
+        citing = citing_of(documents, max_repairs, unsupported, doubtful)
         return self.model_copy(update={"citing": citing})
 
     if not TYPE_CHECKING:  # LangChain's types hold

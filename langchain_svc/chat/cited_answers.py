@@ -1,7 +1,7 @@
 """Answers with checked citations: one text, and annotations that are spans of it. Pure.
 
-Quotes are checked as they come. A statement whose quotes stand nowhere, or whose source may not say
-it, is held with all that follows until the model was asked about it, so that the order stays.
+Quotes are checked as they come. A statement about which the model is asked is held with all that
+follows, so that the order stays.
 """
 
 from __future__ import annotations
@@ -27,14 +27,14 @@ from .citations import (
     CitationParser,
     CitationReport,
     annotations_of,
+    doubt_about,
     places_of,
     read_repairs,
     repair_question,
 )
-from .options import Unsupported
+from .options import Citing
 from .passages import Passage, Place
 from .sources import Block, CitedConversation, harmless, statement_key
-from .support import doubt_of
 
 
 @dataclass(frozen=True)
@@ -56,11 +56,6 @@ class Checked:
         """Whether it has quotes, and none of them stands anywhere."""
         return bool(self.statement.quotes) and not self.places
 
-    @property
-    def is_open(self) -> bool:
-        """Whether the model is to be asked about it."""
-        return self.is_unsupported or self.doubt is not None
-
 
 class CitedAnswer:
     """One answer, read as it comes: pieces of its one text block, with their annotations."""
@@ -68,13 +63,13 @@ class CitedAnswer:
     def __init__(
         self,
         conversation: CitedConversation,
-        unsupported: Unsupported,
-        max_repairs: int,
+        citing: Citing,
     ) -> None:
         self.conversation = conversation
         self.report = CitationReport()
-        self._unsupported = unsupported
-        self._repairs_left = max_repairs
+        self._unsupported = citing.unsupported
+        self._asks_when_doubtful = citing.doubtful == "ask"
+        self._repairs_left = citing.max_repairs
         self._parser = CitationParser(conversation.nonce)
         self._buffer: list[Checked] = []  # from the first open statement on
         self._text: list[str] = []  # as the model wrote it
@@ -97,17 +92,23 @@ class CitedAnswer:
     @property
     def questions(self) -> list[BaseMessage] | None:
         """The conversation that asks about the open statements; None: nothing is asked."""
-        statements = [item.statement for item in self._buffer if item.is_open]
-        if not statements or self._repairs_left == 0:
+        items = [item for item in self._buffer if self._is_open(item)]
+        if not items or self._repairs_left == 0:
             return None
-        question = repair_question(statements, self.conversation.nonce, harmless)
+        question = repair_question(
+            [(item.statement, item.doubt) for item in items],
+            self.conversation.nonce,
+            harmless,
+        )
         answer = AIMessage("".join(self._text))
         return [*self.conversation.messages, answer, HumanMessage(question)]
 
     def repair(self, answer: str) -> None:
         """Take what the model answered to the questions."""
         self._repairs_left -= 1
-        places = [place for place, item in enumerate(self._buffer) if item.is_open]
+        places = [
+            place for place, item in enumerate(self._buffer) if self._is_open(item)
+        ]
         repairs = read_repairs(answer, len(places), self.conversation.nonce)
         for number, place in enumerate(places):
             if number in repairs:
@@ -128,17 +129,22 @@ class CitedAnswer:
         text = item.statement.text
         indent = text[: len(text) - len(text.lstrip())]
         repaired = self._checked(replace(repair, text=indent + repair.text))
-        return item if repaired.is_open else repaired
+        return item if self._is_open(repaired) else repaired
+
+    def _is_open(self, item: Checked) -> bool:
+        """Whether the model is to be asked about a statement."""
+        if item.is_unsupported:
+            return True
+        return self._asks_when_doubtful and item.doubt is not None
 
     def _checked(self, statement: AnswerStatement) -> Checked:
         places = places_of(statement, self.conversation.passages)
-        doubt = doubt_of(statement.text, places) if places else None
-        return Checked(statement, places, doubt)
+        return Checked(statement, places, doubt_about(statement, places))
 
     def _given_out(self, statements: Iterable[AnswerStatement]) -> list[Block]:
         blocks: list[Block] = []
         for item in map(self._checked, statements):
-            if self._buffer or (item.is_open and self._repairs_left):
+            if self._buffer or (self._repairs_left and self._is_open(item)):
                 self._buffer.append(item)
             else:
                 blocks += self._blocks(item)
@@ -147,46 +153,33 @@ class CitedAnswer:
     def _blocks(self, item: Checked) -> list[Block]:
         """A statement as a piece of the block, with its annotations."""
         statement = item.statement
-        annotations: list[Any] = []
+        annotations: list[Any] = [*annotations_of(statement, item.places, item.doubt)]
+        known = [] if statement.quotes else self._cited_before(statement)
+        if known:
+            self.report.cited += 1
+            annotations += [{**one, **_span(statement)} for one in known]
+        else:
+            self.report.add(statement, item.places, item.doubt)
         if item.is_unsupported:
-            self._note_unsupported(statement)
+            self._check_unsupported()
             if self._unsupported == "drop":
                 return []
-            annotations.append({"type": "non_standard_annotation", "value": {}})
-        elif item.places:
-            annotations += annotations_of(statement, item.places, item.doubt)
-            (self.report.doubtful if item.doubt else self.report.cited).append(
-                statement.text.strip()
-            )
-        elif any(map(str.isalnum, statement.text)):
-            annotations += self._cited_before(statement)
-            kind = self.report.cited if annotations else self.report.uncited
-            kind.append(statement.text.strip())
-        block: Block = {"type": "text", "text": statement.text, "index": 0}
+            value = {"unsupported": True, **_span(statement)}
+            annotations = [{"type": "non_standard_annotation", "value": value}]
+        block: Block = {"type": "text", "text": statement.text}
         if annotations:
             block["annotations"] = [
-                self._with_span(annotation, statement.text)
-                for annotation in annotations
+                _moved(annotation, self._size) for annotation in annotations
             ]
         self._size += len(statement.text)
         return [block]
-
-    def _with_span(self, annotation: Block, text: str) -> Block:
-        """An annotation with the place of its statement in the whole text."""
-        begin = self._size + len(text) - len(text.lstrip())
-        end = self._size + len(text.rstrip())
-        span = {"start_index": begin, "end_index": end}
-        if annotation["type"] == "citation":
-            return {**annotation, **span}
-        return {**annotation, "value": {"unsupported": True, **span}}
 
     def _cited_before(self, statement: AnswerStatement) -> Sequence[Block]:
         """The citations that another agent has given the same statement."""
         known = self.conversation.cited_before
         return known.get(statement_key(statement.text), ()) if known else ()
 
-    def _note_unsupported(self, statement: AnswerStatement) -> None:
-        self.report.unsupported.append(statement.text.strip())
+    def _check_unsupported(self) -> None:
         if self._unsupported == "error":
             raise SvcOutputError(
                 "A statement's quotes stand in none of the documents, also when the model was "
@@ -203,6 +196,23 @@ class CitedAnswer:
             for passage in self.conversation.passages.all
         ]
         return {**self.report.as_metadata(), "documents": documents}
+
+
+def _span(statement: AnswerStatement) -> dict[str, int]:
+    begin, end = statement.span
+    return {"start_index": begin, "end_index": end}
+
+
+def _moved(annotation: Block, by: int) -> Block:
+    """An annotation of a statement as one of the whole text."""
+    if annotation["type"] != "citation":
+        return {**annotation, "value": _moved_span(annotation["value"], by)}
+    return _moved_span(annotation, by)
+
+
+def _moved_span(span: Block, by: int) -> Block:
+    begin, end = span["start_index"] + by, span["end_index"] + by
+    return {**span, "start_index": begin, "end_index": end}
 
 
 def _labels(passage: Passage) -> dict[str, object]:

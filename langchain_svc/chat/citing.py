@@ -22,7 +22,7 @@ from langchain_core.outputs import ChatGeneration, ChatGenerationChunk, ChatResu
 from .._base.safe_errors import safe_repr
 from ..errors import SvcRequestError
 from .cited_answers import CitedAnswer, CitedMessages, whole_message
-from .options import Citing, DocumentLike, Unsupported
+from .options import Citing, DocumentLike, Doubtful, Unsupported
 from .sources import DOCUMENTS, cited_conversation
 
 Ask: TypeAlias = Callable[[list[BaseMessage]], ChatResult]
@@ -43,7 +43,7 @@ def answer_of(
     """
     conversation = cited_conversation(messages, citing.documents, nonce, marks=marks)
     if conversation is not None:
-        return CitedAnswer(conversation, citing.unsupported, citing.max_repairs)
+        return CitedAnswer(conversation, citing)
     if not citing.required:
         return None
     raise SvcRequestError(
@@ -54,7 +54,10 @@ def answer_of(
 
 
 def citing_of(
-    documents: Sequence[DocumentLike] | None, max_repairs: object, unsupported: object
+    documents: Sequence[DocumentLike] | None,
+    max_repairs: object,
+    unsupported: object,
+    doubtful: object,
 ) -> Citing:
     """What `with_citations` binds.
 
@@ -65,6 +68,10 @@ def citing_of(
         raise SvcRequestError(
             f"unsupported must be 'keep', 'drop' or 'error', not {safe_repr(unsupported)}"
         )
+    if doubtful not in get_args(Doubtful):
+        raise SvcRequestError(
+            f"doubtful must be 'mark' or 'ask', not {safe_repr(doubtful)}"
+        )
     if (
         isinstance(max_repairs, bool)
         or not isinstance(max_repairs, int)
@@ -74,7 +81,7 @@ def citing_of(
             f"max_repairs must be a whole number from 0, not {safe_repr(max_repairs)}"
         )
     bound = None if documents is None else tuple(documents)
-    return Citing(bound, max_repairs, unsupported)  # type: ignore[arg-type]  # checked above
+    return Citing(bound, max_repairs, unsupported, doubtful)  # type: ignore[arg-type]  # checked above
 
 
 _OF_THE_ANSWER = frozenset(

@@ -124,6 +124,7 @@ _Way = Literal["ask", "prefill"]
 ContinueBy = Annotated[_Way, BeforeValidator(_check_continue_by)]
 """How a model is told to go on with an answer that was cut off."""
 Unsupported = Literal["keep", "drop", "error"]
+Doubtful = Literal["mark", "ask"]
 """What becomes of a statement whose quotes stand in no document."""
 DocumentLike = Document | str
 """A document that an answer may cite."""
@@ -156,12 +157,14 @@ class Citing:
         documents: What its answers may cite; None: what the call or the messages bring.
         max_repairs: How often the model may be asked about statements in doubt.
         unsupported: What becomes of a statement whose quotes stand nowhere.
+        doubtful: Whether the model is asked about statements that quotes may not support, too.
         required: Whether a call without any document is refused.
     """
 
     documents: tuple[DocumentLike, ...] | None = None
     max_repairs: int = 1
     unsupported: Unsupported = "keep"
+    doubtful: Doubtful = "mark"
     required: bool = True
 
     def __repr__(self) -> str:
@@ -171,7 +174,13 @@ class Citing:
     def digest(self) -> str:
         """What tells it from others in the keys of a cache, without any text."""
         texts = [repr(document) for document in self.documents or ()]
-        settings = (self.documents is None, texts, self.max_repairs, self.unsupported)
+        settings = (
+            self.documents is None,
+            texts,
+            self.max_repairs,
+            self.unsupported,
+            self.doubtful,
+        )
         return sha256(repr(settings).encode(errors="replace")).hexdigest()
 
 

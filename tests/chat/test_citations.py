@@ -16,7 +16,7 @@ from share import part
 from test_passages import TEXTS, copied, spans
 
 from langchain_svc import ChatSvc, SvcCitations, SvcOutputError, SvcRequestError
-from langchain_svc.chat.passages import fold
+from langchain_svc.chat.words import words_of
 from langchain_svc.sandbox import Sandbox
 
 NONCE = "5ec3e7"
@@ -93,7 +93,7 @@ def spans_in(message):
 def check(message, text):
     """Every citation stands verbatim at its place in its document, and says what the model quoted."""
     quotes = re.findall(r"(?is)<cite[^<>]*>(.*?)</cite>", text)
-    quoted = {fold(words).text.strip(" .,;:…") for words in quotes}
+    quoted = {words_of(words).line for words in quotes}
     for block, annotation in annotations(message):
         if annotation["type"] != "citation":
             assert annotation["type"] == "non_standard_annotation"
@@ -103,7 +103,7 @@ def check(message, text):
         document = DOCUMENTS[extras["document"]]
         place = slice(extras["document_start"], extras["document_end"])
         assert document.page_content[place] == annotation["cited_text"]
-        assert fold(annotation["cited_text"]).text in quoted
+        assert words_of(annotation["cited_text"]).line in quoted
         assert annotation["title"] == document.metadata["title"]
         assert annotation["url"] == document.metadata["source"]
         assert extras["page"] == document.metadata["page"]
@@ -162,7 +162,7 @@ def test_the_model_is_told_once_and_what_it_writes_anew_is_checked():
     message = model.invoke("Which dose?")
     check(message, repaired)
     assert message.text == "The dose is 2.5 mg. It is so."
-    assert report_of(message) == {"cited": ["The dose is 2.5 mg."], "uncited": ["It is so."]}
+    assert report_of(message) == {"cited": 1, "uncited": 1}
     question = peer.asked[1][-1]["content"]
     assert "1. The dose is 25 mg." in question
     assert peer.asked[1][-2]["content"] == SAID
@@ -191,6 +191,28 @@ def test_without_repairs_nothing_is_asked():
     model, peer = cited([SAID], max_repairs=0)
     model.invoke("?")
     assert len(peer.asked) == 1
+
+
+def test_a_statement_that_its_place_does_not_support_is_doubtful():
+    text = f'The dose is 7 mg <cite id="1-{NONCE}">final dose is 2.5 mg</cite>'
+    model, peer = cited([text])
+    message = model.invoke("?")
+    ((_, annotation),) = annotations(message)
+    assert annotation["extras"]["support"] == "doubtful"
+    assert annotation["extras"]["reason"] == "no number 7 mg there"
+    assert report_of(message) == {"doubtful": ["The dose is 7 mg"]}
+    assert len(peer.asked) == 1
+
+
+def test_the_model_can_be_asked_about_what_is_doubtful():
+    text = f'The dose is 7 mg <cite id="1-{NONCE}">final dose is 2.5 mg</cite>. Ask.'
+    repaired = f'1. The dose is 2.5 mg <cite id="1-{NONCE}">final dose is 2.5 mg</cite>.'
+    model, peer = cited([text, repaired], doubtful="ask")
+    message = model.invoke("?")
+    assert "1. The dose is 7 mg. (no number 7 mg there)" in peer.asked[1][-1]["content"]
+    assert report_of(message) == {"cited": 1, "uncited": 1}
+    model, _ = cited([text, "1. NONE"], doubtful="ask", unsupported="error")
+    assert report_of(model.invoke("?")) == {"doubtful": ["The dose is 7 mg."], "uncited": 1}
 
 
 def test_text_flows_up_to_the_first_statement_in_doubt():
@@ -261,6 +283,7 @@ def test_blocks_that_ask_for_no_citations_stay_as_they_are():
     ("settings", "value", "problem"),
     [
         ({"unsupported": "mark"}, "?", "unsupported must be 'keep', 'drop' or 'error', not 'mark'"),
+        ({"doubtful": "no"}, "?", "doubtful must be 'mark' or 'ask', not 'no'"),
         ({"max_repairs": -1}, "?", "max_repairs must be a whole number from 0, not -1"),
         ({"max_repairs": True}, "?", "max_repairs must be a whole number from 0, not True"),
         ({"documents": [7]}, "?", "documents must be LangChain Documents or texts, not 7"),
@@ -328,7 +351,7 @@ def test_a_retriever_chain_feeds_it_and_all_ways_give_the_same():
     for result in results:
         assert result.content == whole.content
         assert report_of(result) == report_of(whole)
-        assert len(report_of(result)["cited"]) == 1
+        assert report_of(result)["cited"] == 1
         assert result.usage_metadata == whole.usage_metadata
     (block,) = whole.content_blocks
     assert block["annotations"] == [annotation]
