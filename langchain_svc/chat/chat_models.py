@@ -26,9 +26,8 @@ from langchain_core.language_models import (
 )
 from langchain_core.messages import AIMessage, BaseMessage
 from langchain_core.outputs import ChatGenerationChunk, ChatResult
-from langchain_core.prompt_values import ChatPromptValue, PromptValue
 from langchain_core.runnables import Runnable
-from pydantic import ConfigDict, Field, InstanceOf, model_validator
+from pydantic import ConfigDict, Field, model_validator
 
 from .._calls import ToolFormat
 from .._service import (
@@ -37,28 +36,22 @@ from .._service import (
     Exchange,
     Retries,
     keeps_runs,
-    reveal_secret,
     url_of,
 )
 from .._wire import Event, v1
 from ..config import GENERAL, V1, Interface
 from ..images import ImageStore
-from .bindings import SvcBinding, SvcConfigurableFields
+from .citing_model import CitingModel
 from .interfaces import CHAT_INTERFACES, ChatInterface, InterfaceName
-from .messages import SystemRole, WireMessages, conversation_nonce
-from .model import ServiceModel
+from .messages import SystemRole, WireMessages
 from .options import (
     CallOptions,
-    Citing,
     ContinueBy,
-    DocumentLike,
-    Doubtful,
     ExtraBody,
     MaxTokens,
     ModelId,
     OnCut,
     Temperature,
-    Unsupported,
     call_options,
     traced_options,
 )
@@ -74,9 +67,6 @@ from .registration import CHAT_MODEL, make_loadable
 from .token_usage import summed_outputs
 from .turn import Turn
 
-if TYPE_CHECKING:
-    from .cited_answers import CitedAnswer
-
 _Method = Literal["json_schema", "function_calling", "json_mode"]
 _Object = TypeVar("_Object")
 
@@ -91,7 +81,7 @@ def _alias_of(name: str) -> property:
 
 
 @keeps_runs
-class ChatSvc(ServiceModel, BaseChatModel):
+class ChatSvc(CitingModel, BaseChatModel):
     """A chat model on the service's v1 interface, or with `interface="general"` on the general one.
 
     Every way of calling a LangChain chat model works: `invoke`, `stream`, `batch`, their async
@@ -292,9 +282,6 @@ class ChatSvc(ServiceModel, BaseChatModel):
 
     images: ImageStore = Field(default_factory=ImageStore, exclude=True, repr=False)
     """The images that handles stand for."""
-
-    citing: InstanceOf[Citing] | None = Field(default=None, exclude=True, repr=False)
-    """What `with_citations` sets: the documents that answers cite, and how."""
 
     @model_validator(mode="before")
     @classmethod
@@ -529,92 +516,6 @@ class ChatSvc(ServiceModel, BaseChatModel):
             self, schema, kwargs, include_raw=include_raw, method=method, strict=strict
         )
 
-    def with_citations(
-        self,
-        documents: Sequence[DocumentLike] | None = None,
-        *,
-        max_repairs: int = 1,
-        unsupported: Unsupported = "keep",
-        doubtful: Doubtful = "mark",
-    ) -> ChatSvc:
-        """This model, citing documents by quotes that were looked up in them.
-
-        It is a chat model like any other: bind tools to it, hand it to an agent, stream it. What it
-        yields was checked. The answer's content is one text block. A statement that rests on a
-        document has LangChain's annotations of type `citation`: `cited_text` stands verbatim in the
-        document, `start_index` and `end_index` are the statement's place in the block's text,
-        `title` and `url` are the document's, and `extras` has its `id`, its index as `document`,
-        the quote's place in it, and `support`: "quoted", or "doubtful" with the `reason` why the
-        quoted sentence may not say what the statement says.
-        `response_metadata["citations"]` counts the statements that are `cited` and `uncited`, lists
-        the `doubtful` and the `unsupported` ones (their quotes stand nowhere), and has the
-        `documents` that indices count.
-
-        Args:
-            documents: LangChain `Document`s or texts; an empty list if a search has found nothing.
-                None: those of the call, which `{"messages": ..., "documents": [...]}` brings, or
-                else those in the messages: `search_result` and `document` blocks with `citations`
-                enabled, and the results of tools.
-            max_repairs: How often the model may be asked about statements whose quotes stand
-                nowhere.
-            unsupported: What becomes of a statement whose quotes still stand nowhere: "keep" marks
-                it with a `non_standard_annotation`, "drop" leaves it out, "error" raises.
-
-            doubtful: Whether the model is asked about statements that their quotes may not support,
-                too: "mark" only says so in their annotations.
-
-        Raises:
-            SvcRequestError: An argument is wrong; or, from a call, there is nothing to cite.
-            SvcOutputError: From a call, with `unsupported="error"`.
-        """
-        from .citing import citing_of  # noqa: PLC0415  # most models cite nothing
-
-        citing = citing_of(documents, max_repairs, unsupported, doubtful)
-        return self.model_copy(update={"citing": citing})
-
-    if not TYPE_CHECKING:  # LangChain's types hold
-
-        def bind(self, **kwargs: Any) -> Any:
-            """This model with settings for every call, which `with_citations` keeps."""
-            return SvcBinding.of(super().bind(**kwargs))
-
-        def with_config(self, config: Any = None, **kwargs: Any) -> Any:
-            """This model with a config for every call, which `with_citations` keeps."""
-            return SvcBinding.of(super().with_config(config, **kwargs))
-
-        def configurable_fields(self, **kwargs: Any) -> Any:
-            """This model with settings that a config may change; `with_citations` keeps that."""
-            return SvcConfigurableFields.of(super().configurable_fields(**kwargs))
-
-    def _convert_input(self, model_input: LanguageModelInput) -> PromptValue:
-        if self.citing is None:
-            return super()._convert_input(model_input)
-        from .citing import input_with_documents  # noqa: PLC0415  # the same
-
-        messages, documents = input_with_documents(model_input)
-        prompt = super()._convert_input(messages)  # type: ignore[arg-type]  # it checks
-        if not documents:
-            return prompt
-        return ChatPromptValue(messages=[*prompt.to_messages(), *documents])
-
-    def _cited_answer(
-        self, messages: Sequence[BaseMessage], settings: Mapping[str, Any]
-    ) -> CitedAnswer | None:
-        """The answer that cites; None where nothing is to be cited."""
-        if self.citing is None:
-            return None
-        from .citing import answer_of  # noqa: PLC0415  # most models cite nothing
-
-        nonce = conversation_nonce(messages, reveal_secret(self.api_key) or "")
-        marks = settings.get("response_format") is None
-        return answer_of(self.citing, messages, nonce, marks=marks)
-
-    def _get_llm_string(self, stop: list[str] | None = None, **kwargs: Any) -> str:
-        llm_string: str = super()._get_llm_string(stop, **kwargs)
-        if self.citing is None:
-            return llm_string
-        return f"{llm_string}---{self.citing.digest}"
-
     # -- calling --------------------------------------------------------------------------------
 
     def _generate(
@@ -624,6 +525,8 @@ class ChatSvc(ServiceModel, BaseChatModel):
         run_manager: CallbackManagerForLLMRun | None = None,
         **kwargs: Any,
     ) -> ChatResult:
+        if self.citing is None:
+            return self._answer(self._begin(messages, stop, kwargs, stream=False))
         ask = partial(self._ask, stop, kwargs)
         answer = self._cited_answer(messages, kwargs)
         if answer is None:

@@ -239,7 +239,10 @@ class Turn:
         if not text:
             return ()
         self._answer_texts.append(text)
-        return self._given_out(self._reader.read_chunk(text))
+        parts = self._reader.read_chunk(text)
+        if self._pseudonyms is None:
+            return parts
+        return self._given_out(parts)
 
     def _given_out(self, parts: Iterable[ContentPart]) -> Iterable[ContentPart]:
         """The parts with names in the place of marks; a text may be held that ends in half a mark.
@@ -247,8 +250,6 @@ class Turn:
         This is the one place where the text of an answer is restored: what goes back to the
         provider, as a question or to go on, is the provider's own text.
         """
-        if self._pseudonyms is None:
-            return parts
         shown = [
             part._replace(
                 content=self._content_restorer.parse_chunk(part.content),
@@ -298,7 +299,10 @@ class Turn:
         rest = self._cutter.close()
         if rest:
             self._answer_texts.append(rest)
-            parts += self._given_out(self._reader.read_chunk(rest))
+            last_parts = self._reader.read_chunk(rest)
+            if self._pseudonyms is not None:
+                last_parts = self._given_out(last_parts)
+            parts += last_parts
         cut = self._is_cut(reason)
         if cut and self._on_cut == "error":
             raise SvcOutputError(
@@ -309,8 +313,10 @@ class Turn:
                 finish_reason=reason,
             )
         last_parts = self._reader.end_answer(cut=cut, last=not self._may_ask(reason))
-        parts += self._given_out(last_parts)
-        if self._pseudonyms is not None:
+        if self._pseudonyms is None:
+            parts += last_parts
+        else:
+            parts += self._given_out(last_parts)
             parts += self._rest_given_out(cut=cut)
         self._ask_again_or_end(reason)
         return parts

@@ -1,0 +1,124 @@
+"""What makes a `ChatSvc` cite: `with_citations`, and what stays with it through a binding."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Self
+
+from langchain_core.language_models import BaseChatModel, LanguageModelInput
+from langchain_core.messages import BaseMessage
+from langchain_core.prompt_values import ChatPromptValue, PromptValue
+from pydantic import Field, InstanceOf
+
+from .._service import reveal_secret
+from .messages import conversation_nonce
+from .model import ServiceModel
+from .options import Citing, DocumentLike, Doubtful, Unsupported
+
+if TYPE_CHECKING:
+    from .cited_answers import CitedAnswer
+
+
+class CitingModel(ServiceModel):
+    """A mixin that stands before LangChain's `BaseChatModel`."""
+
+    citing: InstanceOf[Citing] | None = Field(default=None, exclude=True, repr=False)
+    """What `with_citations` sets: the documents that answers cite, and how."""
+
+    def with_citations(
+        self,
+        documents: Sequence[DocumentLike] | None = None,
+        *,
+        max_repairs: int = 1,
+        unsupported: Unsupported = "keep",
+        doubtful: Doubtful = "mark",
+    ) -> Self:
+        """This model, citing documents by quotes that were looked up in them.
+
+        It is a chat model like any other: bind tools to it, hand it to an agent, stream it. What it
+        yields was checked. The answer's content is one text block. A statement that rests on a
+        document has LangChain's annotations of type `citation`: `cited_text` stands verbatim in the
+        document, `start_index` and `end_index` are the statement's place in the block's text,
+        `title` and `url` are the document's, and `extras` has its `id`, its index as `document`,
+        the quote's place in it, and `support`: "quoted", or "doubtful" with the `reason` why the
+        quoted sentence may not say what the statement says.
+        `response_metadata["citations"]` counts the statements that are `cited` and `uncited`, lists
+        the `doubtful` and the `unsupported` ones (their quotes stand nowhere), and has the
+        `documents` that indices count.
+
+        Args:
+            documents: LangChain `Document`s or texts; an empty list if a search has found nothing.
+                None: those of the call, which `{"messages": ..., "documents": [...]}` brings, or
+                else those in the messages: `search_result` and `document` blocks with `citations`
+                enabled, and the results of tools.
+            max_repairs: How often the model may be asked about statements whose quotes stand
+                nowhere.
+            unsupported: What becomes of a statement whose quotes still stand nowhere: "keep" marks
+                it with a `non_standard_annotation`, "drop" leaves it out, "error" raises.
+
+            doubtful: Whether the model is asked about statements that their quotes may not support,
+                too: "mark" only says so in their annotations.
+
+        Raises:
+            SvcRequestError: An argument is wrong; or, from a call, there is nothing to cite.
+            SvcOutputError: From a call, with `unsupported="error"`.
+        """
+        from .citing import citing_of  # noqa: PLC0415  # most models cite nothing
+
+        citing = citing_of(documents, max_repairs, unsupported, doubtful)
+        return self.model_copy(update={"citing": citing})
+
+    if not TYPE_CHECKING:  # LangChain's types hold
+
+        def bind(self, **kwargs: Any) -> Any:
+            """This model with settings for every call, which `with_citations` keeps."""
+            from .bindings import SvcBinding  # noqa: PLC0415  # many bind nothing
+
+            return SvcBinding.of(super().bind(**kwargs))
+
+        def with_config(self, config: Any = None, **kwargs: Any) -> Any:
+            """This model with a config for every call, which `with_citations` keeps."""
+            from .bindings import SvcBinding  # noqa: PLC0415  # the same
+
+            return SvcBinding.of(super().with_config(config, **kwargs))
+
+        def configurable_fields(self, **kwargs: Any) -> Any:
+            """This model with settings that a config may change; `with_citations` keeps that."""
+            from .bindings import SvcConfigurableFields  # noqa: PLC0415  # the same
+
+            return SvcConfigurableFields.of(super().configurable_fields(**kwargs))
+
+    def _convert_input(self, model_input: LanguageModelInput) -> PromptValue:
+        convert: Callable[[object], PromptValue]
+        convert = super()._convert_input  # type: ignore[misc]  # LangChain's
+        if self.citing is None:
+            return convert(model_input)
+        from .citing import input_with_documents  # noqa: PLC0415  # the same
+
+        messages, documents = input_with_documents(model_input)
+        prompt = convert(messages)
+        if not documents:
+            return prompt
+        return ChatPromptValue(messages=[*prompt.to_messages(), *documents])
+
+    def _cited_answer(
+        self, messages: Sequence[BaseMessage], settings: Mapping[str, Any]
+    ) -> CitedAnswer | None:
+        """The answer that cites; None where nothing is to be cited."""
+        if self.citing is None:
+            return None
+        from .citing import answer_of  # noqa: PLC0415  # most models cite nothing
+
+        nonce = conversation_nonce(messages, reveal_secret(self.api_key) or "")
+        marks = settings.get("response_format") is None
+        return answer_of(self.citing, messages, nonce, marks=marks)
+
+    def _get_llm_string(self, stop: list[str] | None = None, **kwargs: Any) -> str:
+        llm_string: str = super()._get_llm_string(stop, **kwargs)  # type: ignore[misc]  # LangChain's
+        if self.citing is None:
+            return llm_string
+        return f"{llm_string}---{self.citing.digest}"
+
+
+# LangChain's fallbacks do with each of their models what returns a runnable.
+CitingModel.with_citations.__annotations__["return"] = BaseChatModel
