@@ -531,10 +531,10 @@ class ChatSvc(ServiceModel, BaseChatModel):
         The answer's content is text blocks. A statement that rests on a document carries
         LangChain's annotations of type `citation`: `cited_text` stands verbatim in the document,
         `start_index` and `end_index` are places in the block's text, `title` and `url` are the
-        document's, and `extras` has its index as `document` and the quote's place in it.
-        `response_metadata["citations"]` has `verified`, a count, `unsupported`, the statements
-        whose quotes stand nowhere, and `numbers`, those of cited statements that no cited document
-        has.
+        document's, and `extras` has its index as `document`, the quote's place in it, and as
+        `support` "quoted", or "doubtful" with a `reason`. `response_metadata["citations"]` has
+        `cited`, a count, `doubtful`, the statements whose places may not support them,
+        `unsupported`, those whose quotes stand nowhere, and `uncited`, how many cite nothing.
 
         Args:
             documents: LangChain `Document`s or texts. None: those of the call, which

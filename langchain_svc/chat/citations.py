@@ -1,136 +1,39 @@
-"""Citations in plain text: how they are asked for, read and checked. Pure.
+"""Citations in plain text: how they are asked for and checked. Pure.
 
-The model writes a statement and behind it a mark with the passage's number and a verbatim quote.
-`CitationParser` reads the answer into statements, at every cut the same. `Checker` looks each quote
-up; a statement of whose quotes none stands anywhere is told to the model, or marked.
+The model writes a statement and behind it a mark with the passage's number and a verbatim quote
+(`answer_statements.py` reads them). Each quote is looked up; what stands there is compared with the
+statement (`support.py`); a statement of whose quotes none stands anywhere is told to the model, or
+marked.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass, field
 from typing import Literal, TypedDict
 
-from .passages import Passage, Passages, Place, numbers_in
+from .answer_statements import AnswerStatement, CitationParser, Quote
+from .passages import Passage, Passages, Place
+from .support import doubt_of
+from .words import words_of
 
+__all__ = [
+    "UNSUPPORTED",
+    "AnswerStatement",
+    "CitationParser",
+    "CitationReport",
+    "Quote",
+    "annotations_of",
+    "doubt_about",
+    "passages_block",
+    "places_of",
+    "read_repairs",
+    "repair_question",
+]
+
+_FEWEST_WORDS = 5  # of a statement that is looked up itself
 Defuse = Callable[[str], str]  # makes a foreign text harmless in a prompt
-
-_MARK = re.compile(
-    r"\s*<cite\b([^<>]{0,80})>(.*?)</cite\s*>", re.DOTALL | re.IGNORECASE
-)
-_OPENING = re.compile(r"<cite\b[^<>]{0,80}>", re.IGNORECASE)
-_HALF_OPENING = re.compile(
-    r"<(?:c(?:i(?:t(?:e(?:\b[^<>]{0,80})?)?)?)?)?\Z", re.IGNORECASE
-)
-_LONGEST_QUOTE = 4_000  # characters; a mark that is not closed within them is text
-# A sentence ends with white space behind it, except in scripts that put none there.
-_LONGEST_STATEMENT = 2_000  # characters; longer text without an end goes out at a blank
-_SENTENCE_END = re.compile(r"[.!?…][\"'”’»)\]]*\s+|[。！？]|\n+")
-
-
-@dataclass(frozen=True)
-class Quote:
-    """What a mark says: words of a passage, and the passage's number if one can be read."""
-
-    text: str
-    number: int | None
-
-
-@dataclass(frozen=True)
-class AnswerStatement:
-    """A part of an answer, and the quotes that are to support it."""
-
-    text: str
-    quotes: tuple[Quote, ...] = ()
-
-
-class CitationParser:
-    """An answer, whole or in pieces -> its statements.
-
-    Text without a mark comes a sentence at a time, since a mark may follow the sentence's end.
-    """
-
-    def __init__(self, nonce: str) -> None:
-        self._number = re.compile(rf"(\d+)\s*-\s*{re.escape(nonce)}|\b(\d+)\b")
-        self._buffer = ""
-
-    def parse_chunk(self, text: str) -> Iterator[AnswerStatement]:
-        """The statements that further text completes."""
-        self._buffer += text
-        yield from self._statements(final=False)
-
-    def close(self) -> Iterator[AnswerStatement]:
-        """What is left at the end of the answer; a mark that was not closed is text."""
-        yield from self._statements(final=True)
-
-    def _statements(self, *, final: bool) -> Iterator[AnswerStatement]:
-        while self._buffer:
-            opening = _OPENING.search(self._buffer)
-            end = self._end_of_sentence(
-                opening.start() if opening else None, final=final
-            )
-            if end:
-                yield AnswerStatement(self._take(end))
-                continue
-            if opening is None:
-                if final:
-                    yield AnswerStatement(self._take(len(self._buffer)))
-                elif len(self._buffer) > _LONGEST_STATEMENT:
-                    yield AnswerStatement(self._take(_LONGEST_STATEMENT // 2))
-                    continue
-                return
-            statement = self._cited(opening, final=final)
-            if statement is None:
-                return
-            yield statement
-
-    def _end_of_sentence(self, mark_at: int | None, *, final: bool) -> int:
-        """Where a sentence ends that no mark can belong to any more; 0 where there is none."""
-        for match in _SENTENCE_END.finditer(self._buffer):
-            end = match.end()
-            if mark_at is not None and end >= mark_at:
-                return 0
-            rest = self._buffer[end:]
-            goes_on = bool(rest.strip()) and _HALF_OPENING.match(rest.lstrip()) is None
-            if goes_on or (final and rest):
-                return end
-            if not goes_on:
-                return 0
-        return 0
-
-    def _cited(self, opening: re.Match[str], *, final: bool) -> AnswerStatement | None:
-        """The statement before a mark and the marks that follow it; None: more is needed."""
-        text = self._buffer[: opening.start()].rstrip()
-        at = len(text)
-        quotes: list[Quote] = []
-        while True:
-            mark = _MARK.match(self._buffer, at)
-            if mark is None:
-                break
-            quotes.append(Quote(mark[2].strip(), self._number_in(mark[1])))
-            at = mark.end()
-        rest = self._buffer[at:].lstrip()
-        may_follow = (
-            not rest
-            or _HALF_OPENING.match(rest) is not None
-            or _OPENING.match(rest) is not None
-        )
-        if not final and may_follow and len(rest) <= _LONGEST_QUOTE:
-            return None
-        if not quotes:  # the mark is not closed
-            return AnswerStatement(self._take(opening.end()))
-        self._take(at)
-        return AnswerStatement(text, tuple(quotes))
-
-    def _number_in(self, attributes: str) -> int | None:
-        match = self._number.search(attributes)
-        return int(match[1] or match[2]) if match else None
-
-    def _take(self, end: int) -> str:
-        text = self._buffer[:end]
-        self._buffer = self._buffer[end:]
-        return text
 
 
 # -- checking ---------------------------------------------------------------------------------
@@ -163,45 +66,88 @@ UNSUPPORTED: UnsupportedAnnotation = {
 
 @dataclass
 class CitationReport:
-    """What became of an answer's citations: `response_metadata["citations"]`.
+    """What became of an answer's statements: `response_metadata["citations"]`.
 
     Attributes:
-        verified: How many quotes stand where they say, or in another passage.
-        unsupported: The statements of whose quotes none stands anywhere.
-        numbers: The numbers of cited statements that stand in no passage they cite.
+        cited: How many say what stands at the places that they cite, as far as rules can tell.
+        doubtful: Those that cite a place which may not support them; annotations have the reason.
+        unsupported: Those of whose quotes none stands anywhere.
+        uncited: How many cite nothing.
     """
 
-    verified: int = 0
+    cited: int = 0
+    doubtful: list[str] = field(default_factory=list)
     unsupported: list[str] = field(default_factory=list)
-    numbers: list[str] = field(default_factory=list)
+    uncited: int = 0
+
+    def add(
+        self, statement: AnswerStatement, places: Sequence[Place], doubt: str | None
+    ) -> None:
+        """Count a statement."""
+        if not statement.quotes:
+            self.uncited += _claims_something(statement)
+        elif not places:
+            self.unsupported.append(statement.text.strip())
+        elif doubt is not None:
+            self.doubtful.append(statement.text.strip())
+        else:
+            self.cited += 1
 
     def as_metadata(self) -> dict[str, object]:
         """The report as plain values."""
-        return {
-            "verified": self.verified,
-            "unsupported": self.unsupported,
-            "numbers": self.numbers,
-        }
+        return asdict(self)
+
+
+def _claims_something(statement: AnswerStatement) -> bool:
+    """Whether a text is a statement, and no heading, question, code or sign between others."""
+    text = statement.text.strip()
+    return (
+        not statement.is_code
+        and any(map(str.isalpha, text))
+        and not text.startswith("#")
+        and not text.endswith((":", "?", "：", "？"))
+    )
 
 
 def places_of(statement: AnswerStatement, passages: Passages) -> list[Place]:
-    """Where a statement's quotes stand; those that stand nowhere are left out."""
-    places = (passages.find(quote.text, quote.number) for quote in statement.quotes)
-    return [place for place in places if place is not None]
+    """Where a statement's quotes stand; those that stand nowhere are left out.
+
+    If none stands anywhere, the statement itself is looked up: a document may say it in its words,
+    though the quote was copied with a slip.
+    """
+    places = [passages.find(quote.text, quote.number) for quote in statement.quotes]
+    found = [place for place in places if place is not None]
+    if not statement.quotes or found:
+        return found
+    if len(words_of(statement.text).words) < _FEWEST_WORDS:
+        return []
+    own = passages.find(statement.text, statement.quotes[0].number)
+    is_said = own is not None and doubt_of(statement.text, [own]) is None
+    return [own] if own is not None and is_said else []
+
+
+def doubt_about(statement: AnswerStatement, places: Sequence[Place]) -> str | None:
+    """Why the places of a statement's quotes may not support it; None: the rules find nothing."""
+    if not places:
+        return None
+    if 1 < len(statement.quotes) != len(places):
+        return "a quote of it stands nowhere"
+    return doubt_of(statement.text, places)
 
 
 def annotations_of(
-    statement: AnswerStatement, places: Sequence[Place]
+    statement: AnswerStatement, places: Sequence[Place], doubt: str | None
 ) -> list[CitationAnnotation]:
-    """The citations of a statement that is a text block of its own."""
+    """The citations of a statement that is a text block of its own, one for each passage."""
+    begin, end = statement.span
     annotations: list[CitationAnnotation] = []
-    for place in places:
+    for place in [part for whole in places for part in whole.parts]:
         annotation: CitationAnnotation = {
             "type": "citation",
             "cited_text": place.text,
-            "start_index": len(statement.text) - len(statement.text.lstrip()),
-            "end_index": len(statement.text),
-            "extras": _extras(place),
+            "start_index": begin,
+            "end_index": end,
+            "extras": _extras(place, doubt),
         }
         if place.passage.title:
             annotation["title"] = place.passage.title
@@ -211,21 +157,18 @@ def annotations_of(
     return annotations
 
 
-def _extras(place: Place) -> dict[str, object]:
+def _extras(place: Place, doubt: str | None) -> dict[str, object]:
     extras: dict[str, object] = {
         "document": place.passage.number - 1,
         "document_start": place.begin,
         "document_end": place.end,
+        "support": "quoted" if doubt is None else "doubtful",
     }
+    if doubt is not None:
+        extras["reason"] = doubt
     if "page" in place.passage.metadata:
         extras["page"] = place.passage.metadata["page"]
     return extras
-
-
-def unknown_numbers(statement: AnswerStatement, places: Sequence[Place]) -> list[str]:
-    """The numbers of a statement that none of the passages has that it cites."""
-    present = {number for place in places for number in place.passage.numbers}
-    return [number for number in numbers_in(statement.text) if number not in present]
 
 
 # -- asking -----------------------------------------------------------------------------------

@@ -45,11 +45,11 @@ from .citations import (
     CitationParser,
     CitationReport,
     annotations_of,
+    doubt_about,
     passages_block,
     places_of,
     read_repairs,
     repair_question,
-    unknown_numbers,
 )
 from .options import DocumentLike, Unsupported
 from .passages import Passage, Passages, Place
@@ -278,17 +278,16 @@ class CitedAnswer:
     def _blocks(self, item: LookedUp) -> list[Block]:
         """A statement as a block of its own; neighbouring text without citations is one block."""
         statement, places = item
+        doubt = doubt_about(statement, places)
+        self.report.add(statement, places, doubt)
         if not statement.quotes:
             if not self._in_plain_block:
                 self._index += 1
             self._in_plain_block = True
             return [{"type": "text", "text": statement.text, "index": self._index}]
-        annotations: list[Any] = list(annotations_of(statement, places))
-        if places:
-            self.report.verified += len(places)
-            self.report.numbers += unknown_numbers(statement, places)
-        else:
-            self._note_unsupported(statement)
+        annotations: list[Any] = list(annotations_of(statement, places, doubt))
+        if not places:
+            self._check_unsupported()
             if self._unsupported == "drop":
                 return []
             annotations = [UNSUPPORTED]
@@ -297,8 +296,7 @@ class CitedAnswer:
         block = {"type": "text", "text": statement.text, "annotations": annotations}
         return [{**block, "index": self._index}]
 
-    def _note_unsupported(self, statement: AnswerStatement) -> None:
-        self.report.unsupported.append(statement.text.strip())
+    def _check_unsupported(self) -> None:
         if self._unsupported == "error":
             raise SvcOutputError(
                 "A statement's quotes stand in none of the documents, also when the model was "

@@ -1,133 +1,64 @@
 """Documents as numbered passages, and where a quote stands in them. Pure.
 
-A quote is looked up as whole words in a folded text. Folding levels what a copy changes without
-changing what is said: white space, case, compatibility forms of letters (ligatures, full width),
-quotation marks, soft hyphens, and hyphens inside words, which a line break may add or drop. It
-keeps digits, signs and decimal marks, because 2.5 mg is not 25 mg. Each folded character knows the
-characters of the original that it stands for, so a place is always one of the original text.
+A quote is looked up by its words and numbers in order (`words.py`), in each passage, and then over
+the border of two passages of which one goes on in the other, as chunks of one document do.
 """
 
 from __future__ import annotations
 
-import re
-import unicodedata
+from bisect import bisect_left, bisect_right
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from typing import NamedTuple
 
-from .._text import normalized
+from .sentences import sentence_ends
+from .words import Words, quotes_of, words_of
 
-# Quotation marks differ between a text and its copy, and some languages put spaces inside.
-_QUOTES = frozenset("\"'`´‘’‚‛“”„‟«»‹›「」『』")
-_APOSTROPHES = frozenset("'’‛`´")
-# Soft hyphen, zero width.
-_INVISIBLE = frozenset("\u00ad\u200b\u200c\u200d\u2060\ufeff")
-_DASHES = frozenset("-‐‑‒–—―−﹣－")
-_MARKS_OF_A_NUMBER = frozenset(".,+-/:%°")
-# Scripts that put no space between words: there a quote may begin anywhere.
-_UNSPACED = re.compile(
-    r"[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u2e80-\u9fff\uf900-\ufaff]"
-)
-# Behind the hyphen of a broken word.
-_LINE_BREAK = re.compile(r"[ \t]{0,40}\r?\n\s{0,200}")
-_NUMBER = re.compile(r"\d+(?:[.,\u00a0\u202f' ]\d{3})*(?:[.,]\d+)?")
-_CLUSTER = re.compile(
-    r"(\s+)|(.[\u0300-\u036f\u0483-\u0487\u064b-\u065f\u3099\u309a]*)", re.DOTALL
-)
-
-
-@dataclass(frozen=True)
-class Folded:
-    """A folded text; `begins` and `ends` are the places of each character in the original."""
-
-    text: str
-    begins: Sequence[int]
-    ends: Sequence[int]
-
-
-def fold(text: str) -> Folded:
-    """The folded form of a text, in time linear in its length."""
-    characters: list[str] = []
-    begins: list[int] = []
-    ends: list[int] = []
-    for folded, begin, end in _folded_clusters(text):
-        for character in folded:
-            characters.append(character)
-            begins.append(begin)
-            ends.append(end)
-    return Folded("".join(characters), begins, ends)
-
-
-def _folded_clusters(text: str) -> Iterator[tuple[str, int, int]]:
-    """What each cluster of a text comes to, with its place; what is dropped is left out."""
-    previous = ""
-    skip_to = 0
-    for match in _CLUSTER.finditer(text):
-        begin, end = match.span()
-        if begin < skip_to:
-            continue
-        if match[1]:
-            folded = "" if previous in ("", " ") else " "
-        elif text[begin] in _DASHES:
-            folded, skip_to = _folded_dash(text, begin, end)
-        else:
-            folded = _folded_letter(text, begin, match[0])
-        if folded:
-            yield folded, begin, max(end, skip_to)
-            previous = folded[-1]
-
-
-def _folded_letter(text: str, begin: int, cluster: str) -> str:
-    character = cluster[0]
-    if character in _INVISIBLE:
-        return ""
-    if character in _QUOTES:
-        return _folded_quote(text, begin)
-    # A superscript is no digit of the number before it: 10² is not 102.
-    if unicodedata.category(character) == "No":
-        return cluster
-    return normalized("NFKC", cluster).casefold()
-
-
-def _folded_quote(text: str, begin: int) -> str:
-    """An apostrophe inside a word stays, and so does a mark behind a digit: 5' is a length."""
-    before = text[begin - 1 : begin]
-    after = text[begin + 1 : begin + 2]
-    if before.isdigit():
-        return text[begin]
-    if text[begin] in _APOSTROPHES and before.isalpha() and after.isalpha():
-        return "'"
-    return ""
-
-
-def _folded_dash(text: str, begin: int, end: int) -> tuple[str, int]:
-    """A dash, and where the text goes on: a word may be broken behind its hyphen.
-
-    A hyphen between letters is dropped, with the line break behind it. Elsewhere it may be a sign.
-    """
-    broken = _LINE_BREAK.match(text, end)
-    goes_on_at = broken.end() if broken else end
-    before = text[begin - 1 : begin]
-    after = text[goes_on_at : goes_on_at + 1]
-    if before.isalpha() and after.isalpha():
-        return "", goes_on_at
-    if before.isalnum() and after.isalnum():
-        return "-", goes_on_at
-    return "-", end
+# Chunks of one document go on in one another where so many words and signs are in both, or where
+# their places in it say so.
+_WORDS_IN_COMMON = 4
+_SIGNS_IN_COMMON = 20
+_WIDEST_GAP = 2  # white space that a splitter takes from between two chunks
 
 
 @dataclass(frozen=True)
 class Place:
-    """Where a quote stands: in which passage, and between which characters of its text."""
+    """Where a quote stands: in which passage, and between which characters of its text.
+
+    `rest` is where it goes on, if it begins in one passage and ends in the next.
+    """
 
     passage: Passage
     begin: int
     end: int
+    rest: Place | None = None
 
     @property
     def text(self) -> str:
-        """The quote as the document has it."""
+        """The quote as the document has it; of one that goes on, the part in this passage."""
         return self.passage.text[self.begin : self.end]
+
+    @property
+    def parts(self) -> Sequence[Place]:
+        """The place, and that of its rest."""
+        return [self] if self.rest is None else [self, *self.rest.parts]
+
+    @property
+    def sentences(self) -> str:
+        """What the passage says there, in whole sentences."""
+        ends = self.passage.sentence_ends
+        begin = ends[bisect_right(ends, self.begin) - 1]
+        end = ends[bisect_left(ends, self.end)]
+        said = self.passage.text[begin:end]
+        if self.rest is None:
+            return said
+        # The end of a chunk may cut a sentence, and the overlap is told twice: once is enough.
+        rest = self.rest
+        end = rest.passage.sentence_ends[
+            bisect_left(rest.passage.sentence_ends, rest.end)
+        ]
+        return f"{self.passage.text[begin : self.end]} {rest.passage.text[rest.begin : end]}"
 
 
 @dataclass(frozen=True)
@@ -159,29 +90,59 @@ class Passage:
         return value if isinstance(value, str) and value else None
 
     @cached_property
-    def _folded(self) -> Folded:
-        return fold(self.text)
+    def start(self) -> int | None:
+        """Where it begins in its document, if a splitter has noted it."""
+        value = self.metadata.get("start_index")
+        return value if isinstance(value, int) and value >= 0 else None
 
     @cached_property
-    def numbers(self) -> frozenset[str]:
-        """The numbers that the text holds."""
-        return frozenset(numbers_in(self.text))
+    def words(self) -> Words:
+        """What quotes are looked up in."""
+        return words_of(self.text)
+
+    @cached_property
+    def sentence_ends(self) -> Sequence[int]:
+        """Where its sentences end, with its begin and its end."""
+        return [0, *sentence_ends(self.text, wrapped=True), len(self.text)]
 
     def find(self, quote: str) -> Place | None:
-        """The first place of a quote, which must begin and end with whole words."""
-        needle = fold(quote.strip()).text.strip(" .,;:…")
-        if not any(character.isalnum() for character in needle):
+        """The first place of a quote."""
+        places = map(self.place_of, quotes_of(quote))
+        return next((place for place in places if place is not None), None)
+
+    def place_of(self, quote: Words) -> Place | None:
+        """The first place of a quote's words."""
+        found = self.words.find(quote)
+        return self.place(*found) if found is not None else None
+
+    def place(self, first: int, end: int) -> Place:
+        """The place of a range of its words."""
+        words = self.words.words
+        return Place(self, words[first].begin, words[end - 1].end)
+
+
+class _Joint(NamedTuple):
+    """Two passages of one document, of which the first goes on in the second."""
+
+    before: Passage
+    after: Passage
+    overlap: int  # how many words of the second the first has, too
+
+    def place_of(self, quote: Words) -> Place | None:
+        """The place of a quote that begins in the first and ends in the second."""
+        old = self.before.words.words
+        new = self.after.words.words[self.overlap :]
+        length = len(quote.words)
+        first = max(0, len(old) - length)
+        found = Words([*old[first:], *new[:length]]).find(quote)
+        if found is None:
             return None
-        text = self._folded.text
-        begin = text.find(needle)
-        while begin >= 0:
-            end = begin + len(needle)
-            if _is_border(text, begin) and _is_border(text, end):
-                return Place(
-                    self, self._folded.begins[begin], self._folded.ends[end - 1]
-                )
-            begin = text.find(needle, begin + 1)
-        return None
+        begin, end = found[0] + first, found[1] + first
+        if not begin < len(old) < end:
+            return None
+        rest = self.after.place(self.overlap, self.overlap + end - len(old))
+        place = self.before.place(begin, len(old))
+        return Place(self.before, place.begin, place.end, rest)
 
 
 class Passages:
@@ -191,46 +152,87 @@ class Passages:
         self.all = tuple(passages)
         self._by_number = {passage.number: passage for passage in passages}
 
-    def find(self, quote: str, number: int | None) -> Place | None:
+    def find(self, quote: str, number: int | None = None) -> Place | None:
         """Where a quote stands: in the passage that is named, or else in the first that has it."""
         named = self._by_number.get(number or 0)
-        if named is not None:
-            place = named.find(quote)
-            if place is not None:
-                return place
-        for passage in self.all:
-            if passage is not named:
-                place = passage.find(quote)
+        first = [named] if named is not None else []
+        needles = [*quotes_of(quote)]
+        for sought in self._sought(first):
+            for needle in needles:
+                place = sought.place_of(needle)
                 if place is not None:
                     return place
         return None
 
+    def _sought(self, first: Sequence[Passage]) -> Iterator[Passage | _Joint]:
+        """Where quotes may stand; the joints are sought only if no passage has one."""
+        yield from first
+        yield from self.all
+        yield from self._joints
 
-def numbers_in(text: str) -> list[str]:
-    """The numbers of a text in one form: digits and the decimal mark, as they stand."""
-    return [re.sub(r"[\u00a0\u202f' ]", "", match) for match in _NUMBER.findall(text)]
-
-
-def _is_border(text: str, at: int) -> bool:
-    """Whether a word, or a number, may begin or end between two characters of a folded text."""
-    before = text[at - 1 : at]
-    after = text[at : at + 1]
-    if not before or not after:
-        return True
-    if before.isalnum() and after.isalnum():
-        return bool(_UNSPACED.match(before) or _UNSPACED.match(after)) and not (
-            before.isdigit() and after.isdigit()
-        )
-    return not _cuts_a_number(text, at)
+    @cached_property
+    def _joints(self) -> Sequence[_Joint]:
+        return [*_joints(self.all)]
 
 
-def _cuts_a_number(text: str, at: int) -> bool:
-    """Whether a border takes a sign or a decimal mark from the digits beside it."""
-    before = text[at - 1]
-    after = text[at]
-    if before in _MARKS_OF_A_NUMBER and after.isdigit():
-        further = text[at - 2 : at - 1]
-        return further.isdigit() or before in "+-"
-    if before.isdigit() and after in ".,/:":
-        return text[at + 1 : at + 2].isdigit()
-    return before.isdigit() and after in "%°"
+def _joints(passages: Sequence[Passage]) -> Iterator[_Joint]:
+    """Which passages go on in which."""
+    by_begin: dict[object, list[Passage]] = {}
+    for passage in passages:
+        for key in _begins(passage):
+            by_begin.setdefault(key, []).append(passage)
+    for passage in passages:
+        followers = {
+            other.number: other
+            for key in _continuations(passage)
+            for other in by_begin.get(key, ())
+            if other is not passage
+        }
+        for other in followers.values():
+            overlap = _overlap(passage.words.keys, other.words.keys)
+            if overlap is not None or _adjoin(passage, other):
+                yield _Joint(passage, other, overlap or 0)
+
+
+def _begins(passage: Passage) -> Iterator[object]:
+    """By what the passage before one knows it: its first words, or the place where it begins."""
+    keys = passage.words.keys
+    if passage.url is not None and keys:
+        yield passage.url, tuple(keys[:_WORDS_IN_COMMON])
+        yield passage.url, passage.start
+
+
+def _continuations(passage: Passage) -> Iterator[object]:
+    """How a passage may begin in which one goes on."""
+    keys = passage.words.keys
+    if passage.url is not None:
+        for first in range(len(keys) - _WORDS_IN_COMMON + 1):
+            yield passage.url, tuple(keys[first : first + _WORDS_IN_COMMON])
+        if passage.start is not None:
+            end = passage.start + len(passage.text)
+            yield from ((passage.url, end + gap) for gap in range(_WIDEST_GAP + 1))
+
+
+def _adjoin(before: Passage, after: Passage) -> bool:
+    """Whether their places in their document say that the second follows on the first."""
+    if before.start is None or after.start is None:
+        return False
+    return 0 <= after.start - before.start - len(before.text) <= _WIDEST_GAP
+
+
+def _overlap(before: Sequence[str], after: Sequence[str]) -> int | None:
+    """With how many words one text ends and the other begins, if they are enough to be no chance.
+
+    By the failure function of Knuth, Morris and Pratt, so in time linear in both.
+    """
+    keys: list[str | None] = [*after, None, *before]
+    lengths = [0] * len(keys)
+    for at in range(1, len(keys)):
+        length = lengths[at - 1]
+        while length and keys[at] != keys[length]:
+            length = lengths[length - 1]
+        lengths[at] = length + (keys[at] == keys[length])
+    length = lengths[-1]
+    if length < _WORDS_IN_COMMON or sum(map(len, after[:length])) < _SIGNS_IN_COMMON:
+        return None
+    return length

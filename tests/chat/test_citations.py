@@ -17,7 +17,7 @@ from test_passages import TEXTS, copied, spans
 
 from langchain_svc import ChatSvc, SvcCitations, SvcOutputError, SvcRequestError
 from langchain_svc.chat.cited_answers import CitedModel
-from langchain_svc.chat.passages import fold
+from langchain_svc.chat.words import words_of
 from langchain_svc.sandbox import Sandbox
 
 NONCE = "5ec3e7"
@@ -110,7 +110,7 @@ def annotations(message):
 def check(message, text):
     """Every citation stands verbatim at its place in its document, and says what the model quoted."""
     quotes = re.findall(r"(?is)<cite[^<>]*>(.*?)</cite>", text)
-    quoted = {fold(words).text.strip(" .,;:…") for words in quotes}
+    quoted = {words_of(words).line for words in quotes}
     for block, annotation in annotations(message):
         if annotation["type"] != "citation":
             assert annotation == {"type": "non_standard_annotation", "value": {"unsupported": True}}
@@ -119,7 +119,7 @@ def check(message, text):
         document = DOCUMENTS[extras["document"]]
         place = slice(extras["document_start"], extras["document_end"])
         assert document.page_content[place] == annotation["cited_text"]
-        assert fold(annotation["cited_text"]).text in quoted
+        assert words_of(annotation["cited_text"]).line in quoted
         assert annotation["title"] == document.metadata["title"]
         assert annotation["url"] == document.metadata["source"]
         assert extras["page"] == document.metadata["page"]
@@ -176,9 +176,10 @@ def test_the_model_is_told_once_and_what_it_writes_anew_is_checked():
     check(message, repaired)
     assert message.text == "The dose is 2.5 mg. It is so."
     assert message.response_metadata["citations"] == {
-        "verified": 1,
+        "cited": 1,
+        "doubtful": [],
         "unsupported": [],
-        "numbers": [],
+        "uncited": 1,
     }
     question = peer.asked[1][-1].text
     assert "1. The dose is 25 mg." in question
@@ -210,9 +211,13 @@ def test_without_repairs_nothing_is_asked():
     assert len(peer.asked) == 1
 
 
-def test_numbers_that_stand_in_no_cited_passage_are_named():
-    model, _ = cited([f'At 7 mg <cite id="1-{NONCE}">final dose is 2.5 mg</cite>'])
-    assert model.invoke("?").response_metadata["citations"]["numbers"] == ["7"]
+def test_a_statement_that_its_place_does_not_support_is_doubtful():
+    model, _ = cited([f'The dose is 7 mg <cite id="1-{NONCE}">final dose is 2.5 mg</cite>'])
+    message = model.invoke("?")
+    ((_, annotation),) = annotations(message)
+    assert annotation["extras"]["support"] == "doubtful"
+    assert annotation["extras"]["reason"] == "no number 7 mg there"
+    assert message.response_metadata["citations"]["doubtful"] == ["The dose is 7 mg"]
 
 
 def test_text_flows_up_to_the_first_statement_in_doubt():
@@ -351,9 +356,10 @@ def test_a_retriever_chain_feeds_it_and_all_ways_give_the_same():
     for result in results:
         assert result.content == whole.content
         assert result.response_metadata["citations"] == {
-            "verified": 1,
+            "cited": 1,
+            "doubtful": [],
             "unsupported": [],
-            "numbers": [],
+            "uncited": 0,
         }
         assert result.usage_metadata == whole.usage_metadata
     (block,) = whole.content_blocks
