@@ -17,7 +17,7 @@ from collections.abc import (
     Mapping,
     Sequence,
 )
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, NamedTuple, TypeAlias, TypeVar, cast, get_args
 
@@ -260,7 +260,7 @@ class CitedAnswer:
         """A statement as the model wrote it anew, if its new quotes stand somewhere."""
         text = item.statement.text
         indent = text[: len(text) - len(text.lstrip())]
-        repaired = self._looked_up(AnswerStatement(indent + repair.text, repair.quotes))
+        repaired = self._looked_up(replace(repair, text=indent + repair.text))
         return item if repaired.is_doubtful else repaired
 
     def _looked_up(self, statement: AnswerStatement) -> LookedUp:
@@ -281,10 +281,7 @@ class CitedAnswer:
         doubt = doubt_about(statement, places)
         self.report.add(statement, places, doubt)
         if not statement.quotes:
-            if not self._in_plain_block:
-                self._index += 1
-            self._in_plain_block = True
-            return [{"type": "text", "text": statement.text, "index": self._index}]
+            return self._plain(statement.text)
         annotations: list[Any] = list(annotations_of(statement, places, doubt))
         if not places:
             self._check_unsupported()
@@ -293,8 +290,22 @@ class CitedAnswer:
             annotations = [UNSUPPORTED]
         self._index += 1
         self._in_plain_block = False
-        block = {"type": "text", "text": statement.text, "annotations": annotations}
-        return [{**block, "index": self._index}]
+        cited = {
+            "type": "text",
+            "text": statement.text[: statement.mark_at],
+            "annotations": annotations,
+            "index": self._index,
+        }
+        return [cited, *self._plain(statement.text[statement.mark_at :])]
+
+    def _plain(self, text: str) -> list[Block]:
+        """Text without citations, in one block with what is before it of the same kind."""
+        if not text:
+            return []
+        if not self._in_plain_block:
+            self._index += 1
+        self._in_plain_block = True
+        return [{"type": "text", "text": text, "index": self._index}]
 
     def _check_unsupported(self) -> None:
         if self._unsupported == "error":
