@@ -54,19 +54,20 @@ class Quote:
 
 @dataclass(frozen=True)
 class AnswerStatement:
-    """A part of an answer, and the quotes that are to support it."""
+    """A part of an answer, and the quotes that are to support it.
+
+    `closing` is how many of its signs stand behind its last mark, such as a full stop.
+    """
 
     text: str
     quotes: tuple[Quote, ...] = ()
+    closing: int = 0
     is_code: bool = False
 
     @property
-    def span(self) -> tuple[int, int]:
-        """Where in the text the statement stands, without white space and its full stop."""
-        begin = len(self.text) - len(self.text.lstrip())
-        return begin, max(
-            begin, len(self.text.rstrip().rstrip(".,;:!?…。！？、，；："))
-        )
+    def mark_at(self) -> int:
+        """Where in the text its last mark stood."""
+        return len(self.text) - self.closing
 
 
 class CitationParser:
@@ -234,6 +235,7 @@ class _Statements:
         self._scanned = 0  # how far no sentence ends in it
         self._gap = ""  # white space between the statement and its mark
         self._quotes: list[Quote] = []
+        self._mark_at = 0  # where the last mark stood
         self._tail = ""  # what stands behind the last mark
         self._is_around = False  # whether the statement is the words of its mark
         self._is_code = False
@@ -286,6 +288,7 @@ class _Statements:
             self._text += mark.words
             self._is_around = True
         self._quotes.append(quote)
+        self._mark_at = len(self._text)
 
     @property
     def _is_row(self) -> bool:
@@ -328,9 +331,10 @@ class _Statements:
         if self._stands_around:
             yield AnswerStatement(text + self._gap)
             text = quotes[0].text
+            self._mark_at = len(text)
         text += self._tail[:end]
         if text:
-            yield AnswerStatement(text, quotes)
+            yield AnswerStatement(text, quotes, len(text) - self._mark_at)
         self._text = self._tail[end:]
         self._scanned = 0
         self._tail = self._gap = ""

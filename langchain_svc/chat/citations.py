@@ -70,12 +70,13 @@ class CitationReport:
         self, statement: AnswerStatement, places: Sequence[Place], doubt: str | None
     ) -> None:
         """Count a statement."""
+        said = statement.text[: statement.mark_at].strip()
         if not statement.quotes:
             self.uncited += _claims_something(statement)
         elif not places:
-            self.unsupported.append(statement.text.strip())
+            self.unsupported.append(said)
         elif doubt is not None:
-            self.doubtful.append(statement.text.strip())
+            self.doubtful.append(said)
         else:
             self.cited += 1
 
@@ -125,14 +126,14 @@ def annotations_of(
     statement: AnswerStatement, places: Sequence[Place], doubt: str | None
 ) -> list[CitationAnnotation]:
     """The citations of a statement that is a text block of its own, one for each passage."""
-    begin, end = statement.span
+    begin = len(statement.text) - len(statement.text.lstrip())
     annotations: list[CitationAnnotation] = []
     for place in [part for whole in places for part in whole.parts]:
         annotation: CitationAnnotation = {
             "type": "citation",
             "cited_text": place.text,
             "start_index": begin,
-            "end_index": end,
+            "end_index": statement.mark_at,
             "extras": _extras(place, doubt),
         }
         if place.passage.title:
@@ -223,5 +224,6 @@ def read_repairs(answer: str, count: int, nonce: str) -> Mapping[int, AnswerStat
         quotes = tuple(quote for part in parts for quote in part.quotes)
         text = "".join(part.text for part in parts).strip()
         if 1 <= number <= count and text and quotes:
-            repairs.setdefault(number - 1, AnswerStatement(text, quotes))
+            closing = parts[-1].closing if parts[-1].quotes else 0
+            repairs.setdefault(number - 1, AnswerStatement(text, quotes, closing))
     return repairs

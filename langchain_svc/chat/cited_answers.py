@@ -199,8 +199,10 @@ class CitedAnswer:
 
 
 def _span(statement: AnswerStatement) -> dict[str, int]:
-    begin, end = statement.span
-    return {"start_index": begin, "end_index": end}
+    """Where in its text a statement stands, without what stands behind its last mark."""
+    text = statement.text[: statement.mark_at]
+    begin = len(text) - len(text.lstrip())
+    return {"start_index": begin, "end_index": max(begin, len(text.rstrip()))}
 
 
 def _moved(annotation: Block, by: int) -> Block:

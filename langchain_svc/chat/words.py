@@ -58,6 +58,8 @@ _LEADING_POINT = re.compile(r"(?<!\d)\.(?=\d)")
 _POINTS = regex.compile(r"[\p{M}\u0640]+")
 _LEFT_OUT_IN = regex.compile(r"[\p{Arabic}\p{Hebrew}]")
 _BETWEEN = regex.compile(r"[^\p{L}\p{M}\p{N}.°]+")
+_COMPATIBILITY_FORMS = "\uf900"
+_RAISED_DIGIT = regex.compile(_RAISED)
 _EXPONENT = re.compile(r"(?<=\d)<sup>(?=[-\u2212]?\d)", re.IGNORECASE)
 _SPACED_GROUPS = re.compile(r"(?<!\d)(?<!\d[ .,])\d{1,3}(?: \d{3})+(?!\d)")
 
@@ -128,23 +130,22 @@ def _words(text: str) -> Iterator[Word]:
     for match in _TOKEN.finditer(reading.text):
         kind = match.lastgroup
         if kind is not None:
-            key = _key(match)
+            key = _number(match) if kind == "number" else _key(match[0], kind)
             if key:
-                yield Word(
-                    key, *reading.place(*match.span()), match["number"] is not None
-                )
+                yield Word(key, *reading.place(*match.span()), kind == "number")
 
 
-def _key(match: regex.Match[str]) -> str:
-    if match["number"] is not None:
-        return _number(match)
-    text: str = match[0]
-    if match["relation"] is not None:
+def _key(text: str, kind: str) -> str:
+    if kind == "relation":
         return _COMPARATORS.get(text, text)
-    if not text.isascii() and _LEFT_OUT_IN.search(text):
-        text = _POINTS.sub("", text)
-    # Not so a raised digit, which is no digit of the word.
-    text = text if regex.search(_RAISED, text) else normalized("NFKC", text)
+    if kind == "sign" and len(text) == 1 and text < _COMPATIBILITY_FORMS:
+        return text
+    if not text.isascii():
+        if _LEFT_OUT_IN.search(text):
+            text = _POINTS.sub("", text)
+        # Not so a raised digit, which is no digit of the word.
+        if _RAISED_DIGIT.search(text) is None:
+            text = normalized("NFKC", text)
     key: str = _BETWEEN.sub("", text.casefold())
     return key
 

@@ -122,10 +122,18 @@ def test_a_stray_backtick_opens_no_code():
     ]
 
 
-def test_the_span_of_a_statement_has_no_white_space_and_no_full_stop():
-    (_, found) = statements(f"One. Two is so {mark('a')}. ")[:2]
-    begin, end = found.span
-    assert found.text[begin:end] == "Two is so"
+@pytest.mark.parametrize(
+    ("text", "said_there"),
+    [
+        (f"Two is so {mark('a')}. ", "Two is so"),
+        (f"Two is so. {mark('a')} ", "Two is so."),
+        (f"{mark('Two is so')}.", "Two is so"),
+        (f"| two | is so {mark('a')} |\n", "| two | is so"),
+    ],
+)
+def test_a_statement_knows_where_its_mark_stood(text, said_there):
+    (found,) = [found for found in statements(text) if found.quotes]
+    assert found.text[: found.mark_at] == said_there
 
 
 def test_code_is_no_prose():

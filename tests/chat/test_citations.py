@@ -212,7 +212,7 @@ def test_the_model_can_be_asked_about_what_is_doubtful():
     assert "1. The dose is 7 mg. (no number 7 mg there)" in peer.asked[1][-1]["content"]
     assert report_of(message) == {"cited": 1, "uncited": 1}
     model, _ = cited([text, "1. NONE"], doubtful="ask", unsupported="error")
-    assert report_of(model.invoke("?")) == {"doubtful": ["The dose is 7 mg."], "uncited": 1}
+    assert report_of(model.invoke("?")) == {"doubtful": ["The dose is 7 mg"], "uncited": 1}
 
 
 def test_text_flows_up_to_the_first_statement_in_doubt():

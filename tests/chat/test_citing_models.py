@@ -320,7 +320,7 @@ def test_a_statement_that_another_agent_has_cited_keeps_its_citations():
     (annotation,) = cited(message)
     assert annotation["cited_text"] == "28 days of paid leave"
     assert (
-        message.text[annotation["start_index"] : annotation["end_index"]] == "You have **28 days**"
+        message.text[annotation["start_index"] : annotation["end_index"]] == "You have **28 days**."
     )
 
 
