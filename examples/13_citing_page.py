@@ -33,9 +33,9 @@ def model_of(request: Any) -> str | ToolCall:
     """A model that searches, and cites twice rightly, once a wrong number, once made-up words."""
     messages = request.json["messages"]
     passage = re.search(r'passage id="(1-\w+)"', messages[-1]["content"])
-    if passage is None:  # its first turn, or a question about what it said
+    if passage is None:  # its first turn, or the question about made-up words
         search = ToolCall("search_handbook", {"query": "paid leave, hotels"})
-        return "1. NONE\n2. NONE" if messages[1:] else search
+        return "1. NONE" if messages[1:] else search
     mark = f'<cite id="{passage[1]}">'
     return (
         f"You have 28 days of paid leave a year {mark}28 days of paid leave a year</cite>. "
