@@ -4,7 +4,7 @@ import os
 import socket
 import subprocess
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from importlib import import_module
 from typing import Any
 
@@ -52,6 +52,16 @@ def redis() -> Iterator[str]:
             yield f"redis://127.0.0.1:{port}/0"
         finally:
             server.terminate()
+
+
+def serve(app: Any) -> None:
+    """Serve an app on this machine until Ctrl-C; its address is printed."""
+    uvicorn = needed("uvicorn", extras="test")
+    server = uvicorn.Server(uvicorn.Config(app, log_level="warning", lifespan="off"))
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        print(f"http://127.0.0.1:{free.getsockname()[1]}", flush=True)
+        with suppress(KeyboardInterrupt):
+            server.run(sockets=[free])
 
 
 def needed(module: str, *, extras: str) -> Any:

@@ -1,11 +1,14 @@
 import importlib.util
+import json
 import os
 import re
 import shutil
+import signal
 import subprocess
 import sys
 from pathlib import Path
 
+import httpx
 import pytest
 from share import part
 
@@ -108,6 +111,34 @@ def test_medical():
     assert "does not replace" in out
     for value in ("152", "99.5", "37.5", "0.021", "hypertension", "Body"):
         assert value not in told
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(
+    importlib.util.find_spec("ag_ui_langgraph") is None,
+    reason='needs AG-UI (pip install "langchain-svc[dropin]")',
+)
+def test_a_page_with_footnotes():
+    command = [sys.executable, "-W", "error::ResourceWarning", str(FOLDER / "13_citing_page.py")]
+    pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
+    asked = {"id": "1", "role": "user", "content": "How much paid leave do I have?"}
+    run = {"threadId": "t", "runId": "r", "messages": [asked], "state": {}}
+    with subprocess.Popen(command, **pipes) as server:
+        try:
+            address = next(line.strip() for line in server.stdout if line.startswith("http:"))
+            page = httpx.get(address).text
+            empty = {"tools": [], "context": [], "forwardedProps": {}}
+            answer = httpx.post(f"{address}/agent", json={**run, **empty}, timeout=60).text
+        finally:
+            server.send_signal(signal.SIGINT)
+        _, errors = server.communicate(timeout=60)
+    assert (server.returncode, errors) == (0, "")
+    assert "<title>Ask the handbook</title>" in page
+    assert not re.search("https?:|src=|@import", page)  # nothing is fetched from elsewhere
+    events = [json.loads(line.removeprefix("data: ")) for line in answer.splitlines() if line]
+    text = "".join(event["delta"] for event in events if event["type"] == "TEXT_MESSAGE_CONTENT")
+    assert re.match(r"You have 28 days .*\. What is left .*\. A hotel .*\. You may also sell", text)
+    assert not re.search("<cite|NONE", answer)
 
 
 @pytest.mark.skipif(
