@@ -590,7 +590,6 @@ class ChatSvc(CitingModel, BaseChatModel):
         settings: Mapping[str, Any],
         messages: list[BaseMessage],
     ) -> ChatResult:
-        """A whole answer, as the model wrote it."""
         return self._answer(self._begin(messages, stop, settings, stream=False))
 
     async def _aask(
@@ -608,7 +607,6 @@ class ChatSvc(CitingModel, BaseChatModel):
         settings: Mapping[str, Any],
         messages: list[BaseMessage],
     ) -> Iterator[ChatGenerationChunk]:
-        """An answer as it comes, as the model writes it."""
         return self._chunks(partial(self._begin, messages, stop, settings, stream=True))
 
     def _awritten(

@@ -10,7 +10,7 @@ _PASSAGE = re.compile(
     r'<passage id="([\w-]{1,40})"[^>\n]*>\n(.*?)\n</passage>', re.DOTALL
 )
 _QUESTION_ABOUT_QUOTES = re.compile(
-    r"\AThese statements have quotes that stand in no passage:\n"
+    r"\AThese statements have quotes that stand in no passage"
 )
 
 
