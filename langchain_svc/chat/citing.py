@@ -16,10 +16,11 @@ from collections.abc import (
 )
 from typing import Any, TypeAlias, get_args
 
+from langchain_core.documents import Document
 from langchain_core.messages import AIMessage, BaseMessage, HumanMessage
 from langchain_core.outputs import ChatGeneration, ChatGenerationChunk, ChatResult
 
-from .._base.safe_errors import safe_repr
+from .._base.safe_errors import safe_repr, type_text
 from ..errors import SvcRequestError
 from .cited_answers import CitedAnswer, CitedMessages, whole_message
 from .options import Citing, DocumentLike, Doubtful, Unsupported
@@ -80,8 +81,17 @@ def citing_of(
         raise SvcRequestError(
             f"max_repairs must be a whole number from 0, not {safe_repr(max_repairs)}"
         )
-    bound = None if documents is None else tuple(documents)
+    bound = None if documents is None else _listed(documents)
     return Citing(bound, max_repairs, unsupported, doubtful)  # type: ignore[arg-type]  # checked above
+
+
+def _listed(documents: Sequence[DocumentLike]) -> tuple[DocumentLike, ...]:
+    if isinstance(documents, (str, Document, Mapping)):
+        raise SvcRequestError(
+            f"documents must be a list of Documents or texts, not {type_text(documents)}: "
+            "write [document]"
+        )
+    return tuple(documents)
 
 
 _OF_THE_ANSWER = frozenset(
@@ -112,7 +122,8 @@ def input_with_documents(value: object) -> tuple[object, list[BaseMessage]]:
     documents = value.get("documents")
     if documents is None:
         return value["messages"], []
-    brought = HumanMessage("", additional_kwargs={DOCUMENTS: list(documents)})
+    listed = list(_listed(documents))
+    brought = HumanMessage("", additional_kwargs={DOCUMENTS: listed})
     return value["messages"], [brought]
 
 

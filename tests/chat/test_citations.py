@@ -283,6 +283,7 @@ def test_blocks_that_ask_for_no_citations_stay_as_they_are():
     ("settings", "value", "problem"),
     [
         ({"unsupported": "mark"}, "?", "unsupported must be 'keep', 'drop' or 'error', not 'mark'"),
+        ({"documents": "a text"}, "?", r"documents must be a list .*, not (a )?str.*: write \[doc"),
         ({"doubtful": "no"}, "?", "doubtful must be 'mark' or 'ask', not 'no'"),
         ({"max_repairs": -1}, "?", "max_repairs must be a whole number from 0, not -1"),
         ({"max_repairs": True}, "?", "max_repairs must be a whole number from 0, not True"),
