@@ -160,7 +160,7 @@ class Engine:
             for value in self._values.find(text):  # it may look like an escape
                 yield Span(*value)
         for reading in readings:
-            for span in self._find_in_reading(reading.text):
+            for span in self._find_in_reading(reading.text, text):
                 start, end = reading.place(span.start, span.end)
                 yield span._replace(start=start, end=end)
         for extra in self.extras:
@@ -177,8 +177,10 @@ class Engine:
                 # A date that was moved back; where it stands as a date, it is moved again.
                 yield self._new_span(text, start, end, "DATE")
 
-    def _find_in_reading(self, text: str) -> Iterator[Span]:
-        yield from self._find_given_out(text)
+    def _find_in_reading(self, text: str, original: str) -> Iterator[Span]:
+        """What is to be hidden of a reading; what was given out was sought in the original."""
+        if text != original:
+            yield from self._find_given_out(text)
         for value in self._values.find(text):
             yield Span(*value)
         scan = self._vocabulary.scan(text)
