@@ -87,7 +87,7 @@ class Reading:
         return min(self.begins[begin:end]), max(self.ends[begin:end])
 
 
-class _Writer:
+class _Rewriting:
     """Writes a reading anew: `keep` a part of it, or `put` a text in the place of one."""
 
     def __init__(self, reading: Reading) -> None:
@@ -156,20 +156,20 @@ def _with_replaced(
     replace: Callable[[re.Match[str]], str | None],
 ) -> Reading:
     """The reading with other text in the place of matches; the same object if all stay."""
-    writer: _Writer | None = None
+    rewriting: _Rewriting | None = None
     at = 0
     for match in matches:
         text = replace(match)
         if text is None:
             continue
-        writer = writer or _Writer(reading)
-        writer.keep(at, match.start())
-        writer.put(text, *match.span())
+        rewriting = rewriting or _Rewriting(reading)
+        rewriting.keep(at, match.start())
+        rewriting.put(text, *match.span())
         at = match.end()
-    if writer is None:
+    if rewriting is None:
         return reading
-    writer.keep(at, len(reading.text))
-    return writer.reading()
+    rewriting.keep(at, len(reading.text))
+    return rewriting.reading()
 
 
 def _undone(match: re.Match[str]) -> str | None:
@@ -259,7 +259,7 @@ def rendered(reading: Reading, *, all_tags: bool = False) -> Reading:
 
 def _without_tags(reading: Reading, *, all_tags: bool) -> Reading:
     text = reading.text
-    writer: _Writer | None = None
+    rewriting: _Rewriting | None = None
     at = 0
     ends = _Ends(text)
     opening = _OPENS.search(text)
@@ -267,15 +267,15 @@ def _without_tags(reading: Reading, *, all_tags: bool) -> Reading:
         begin = opening.start()
         end, shown = _unseen(text, begin, ends, all_tags=all_tags)
         if end > begin:
-            writer = writer or _Writer(reading)
-            writer.keep(at, begin)
-            writer.put(shown, begin, end)
+            rewriting = rewriting or _Rewriting(reading)
+            rewriting.keep(at, begin)
+            rewriting.put(shown, begin, end)
             at = end
         opening = _OPENS.search(text, max(end, begin + 1))
-    if writer is None:
+    if rewriting is None:
         return reading
-    writer.keep(at, len(text))
-    return writer.reading()
+    rewriting.keep(at, len(text))
+    return rewriting.reading()
 
 
 class _Ends:
