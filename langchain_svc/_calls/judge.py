@@ -146,9 +146,7 @@ class Judge:
         Raises:
             SchemaMismatch: Something of them would be lost, or is not what was meant.
         """
-        written = _arguments(raw, tool)
-        if self._pseudonyms is not None:
-            written = restored(written, self._pseudonyms)
+        written = restored(_arguments(raw, tool), self._pseudonyms)
         arguments = written
         problems = ""
         try:

@@ -226,7 +226,7 @@ class _Search:
         [name] = self._schema.fields
         try:
             fitted, penalty = fit_schema(
-                {name: self._restored(value)}, self._schema, coerce=False
+                {name: restored(value, self._pseudonyms)}, self._schema, coerce=False
             )
         except SchemaMismatch as mismatch:
             self._record(mismatch.problems, len(text))
@@ -283,7 +283,7 @@ class _Search:
             return False
         try:
             fitted, penalty = fit_schema(
-                self._restored(value.value),
+                restored(value.value, self._pseudonyms),
                 self._schema,
                 tidy=True,
                 exact=not value.balanced,
@@ -307,11 +307,6 @@ class _Search:
         elif rank == self.best.rank and isinstance(fitted, dict):
             self._is_ambiguous = self._is_ambiguous or fitted != self.best.value
         return not value.spare
-
-    def _restored(self, value: object) -> object:
-        if self._pseudonyms is None:
-            return value
-        return restored(value, self._pseudonyms)
 
     def _reading_penalty(self, value: JsonValue, begin: int) -> int:
         """The penalty of a reading by itself, whatever the schema."""

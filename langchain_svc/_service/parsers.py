@@ -7,7 +7,7 @@ from operator import attrgetter
 from typing import TypeVar
 
 from .. import errors
-from .._text import restored
+from .._text import restored, restored_text
 from .._wire import Event, StreamDecoder, Text, UnreadableError, Usage, v1
 from .steps import AnswerParser, Head, Loss
 
@@ -81,10 +81,7 @@ class EventParser(AnswerParser[list[Event]]):
 
     def failure(self, message: str, loss: Loss | None) -> errors.SvcError:
         del loss
-        partial = "".join(self._texts)
-        if self.pseudonyms is not None:
-            restorer = self.pseudonyms.restorer()
-            partial = restorer.parse_chunk(partial) + restorer.close(cut=True)
+        partial = restored_text("".join(self._texts), self.pseudonyms, cut=True)
         return errors.SvcStreamError(message, partial=partial)
 
 
@@ -115,8 +112,6 @@ class WholeParser(AnswerParser[T]):
         return self._given_out(answer)
 
     def _given_out(self, answer: T) -> T:
-        if self.pseudonyms is None:
-            return answer
         return restored(answer, self.pseudonyms)
 
     def failure(self, message: str, loss: Loss | None) -> errors.SvcError:

@@ -1,9 +1,9 @@
 """Text: how it reads, and the marks in an answer as it comes: of thoughts, turns and its end."""
 
 from .continuation import Joint, ask_for_rest
-from .letters import fold, is_invisible, normalized
+from .letters import fold, normalized
 from .markers import Markers
-from .pseudonyms import Pseudonymizer, Restorer, restored
+from .pseudonyms import Pseudonymizer, Restorer, restored, restored_text
 from .reading import (
     Reading,
     characters,

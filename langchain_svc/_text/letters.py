@@ -44,11 +44,11 @@ def fold(text: str) -> str:
         return text.lower()
     # Halves of one letter are joined.
     text = text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
-    invisible = {ord(letter): None for letter in set(text) if is_invisible(letter)}
+    invisible = {ord(letter): None for letter in set(text) if _is_invisible(letter)}
     text = normalized("NFKD", text.translate(invisible)).casefold()
     return normalized("NFKD", text).translate(_LOOK_ALIKES)
 
 
-def is_invisible(letter: str) -> bool:
+def _is_invisible(letter: str) -> bool:
     """Whether a reader does not see it as a letter of its own: accents, joiners, directions."""
     return unicodedata.category(letter) in {"Mn", "Me", "Cf"} or letter in _FILLERS

@@ -34,8 +34,23 @@ class Pseudonymizer(Protocol):
         """Restores a text that comes in pieces."""
 
 
-def restored(value: T, pseudonyms: Pseudonymizer) -> T:
-    """An answer with what was hidden, in each text of its lists, objects and dataclasses."""
+def restored_text(
+    text: str, pseudonyms: Pseudonymizer | None, *, cut: bool = False
+) -> str:
+    """A text with what was hidden; `cut`: it was cut off, so that its last mark may be half."""
+    if pseudonyms is None:
+        return text
+    restorer = pseudonyms.restorer()
+    return restorer.parse_chunk(text) + restorer.close(cut=cut)
+
+
+def restored(value: T, pseudonyms: Pseudonymizer | None) -> T:
+    """An answer with what was hidden, in each text of its lists, objects and dataclasses.
+
+    Without pseudonyms it is the answer itself.
+    """
+    if pseudonyms is None:
+        return value
     return _restored(value, pseudonyms)  # type: ignore[return-value]  # of the same type
 
 

@@ -35,7 +35,7 @@ from .._calls.reading import (
     parse_calls,
     text_behind_calls,
 )
-from .._text import Pseudonymizer
+from .._text import Pseudonymizer, restored
 from .doubts import (
     call_of,
     doubts_among,
@@ -321,9 +321,7 @@ class CallsReader(AnswerReader):
         return self._replays.may_be(self._restored(text))
 
     def _restored(self, text: str) -> str:
-        if self._pseudonyms is None:
-            return text
-        return self._pseudonyms.restore(text)
+        return restored(text, self._pseudonyms)
 
     def _pass_call_on(self, call: Call) -> Iterator[ContentPart]:
         self._calls.append(call)

@@ -488,9 +488,7 @@ class JsonReader(AnswerReader):
         """An answer that cannot be used, as far as it was not shown."""
         text = "".join(self._content)
         if self._replaces:
-            if self._pseudonyms is not None:
-                text = restored(text, self._pseudonyms)
-            return ContentPart(final=text)
+            return ContentPart(final=restored(text, self._pseudonyms))
         return ContentPart("" if self._showing else text)
 
     def _call_parts(self, value: object) -> Iterator[ContentPart]:

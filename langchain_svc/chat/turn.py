@@ -26,7 +26,14 @@ from pydantic_core import from_json
 from .._base.tokens import TOKENS_A_TURN, count_tokens
 from .._calls import defuse, defuse_own, has_turn_tags
 from .._service import Exchange
-from .._text import Joint, Pseudonymizer, StopCutter, TurnTags, ask_for_rest
+from .._text import (
+    Joint,
+    Pseudonymizer,
+    StopCutter,
+    TurnTags,
+    ask_for_rest,
+    restored_text,
+)
 from .._wire import (
     About,
     Event,
@@ -267,13 +274,6 @@ class Turn:
         )
         return () if rest == _NOTHING else (rest,)
 
-    def _restored(self, text: str, *, cut: bool) -> str:
-        """A text of the service's, for an error."""
-        if self._pseudonyms is None:
-            return text
-        restorer = self._pseudonyms.restorer()
-        return restorer.parse_chunk(text) + restorer.close(cut=cut)
-
     def _end_answer(self) -> list[ContentPart]:
         """The last parts of an answer; whether the model is asked once more is decided here."""
         reason = self._about.finish_reason
@@ -308,7 +308,9 @@ class Turn:
             raise SvcOutputError(
                 f"The answer was cut off (finish_reason {reason!r}; max_tokens sets "
                 "its length, and on_cut='continue' lets it go on): .raw has what came",
-                raw=self._restored("".join(self._answer_texts), cut=True),
+                raw=restored_text(
+                    "".join(self._answer_texts), self._pseudonyms, cut=True
+                ),
                 usage=self._usage,
                 finish_reason=reason,
             )
@@ -423,7 +425,7 @@ class Turn:
             if self._reader.failure is not None:
                 raise SvcOutputError(
                     self._reader.failure,
-                    raw=self._restored(text, cut=cut),
+                    raw=restored_text(text, self._pseudonyms, cut=cut),
                     usage=self._usage,
                     finish_reason=reason if cut else None,
                 )
