@@ -413,7 +413,8 @@ class PatientContext(Demographics):
             patient = PatientContext.from_fhir(Path("bundle.json"))
             print(patient.fhir_report)
 
-        Names, addresses, identifiers and dates are not read into the record. What cannot be read,
+        Names, addresses and identifiers are not read into the record, nor days: the years of
+        conditions and the months of medicines are. Of several versions the newest counts. What cannot be read,
         has no usable unit, is beyond the possible or is too many is left out with its reason.
         docs/medical-records.md lists which elements become which field. It needs
         `pip install "langchain-svc[fhir]"`.
@@ -421,8 +422,9 @@ class PatientContext(Demographics):
         Args:
             source: A Bundle (also one of Bundles), one resource, or a list of either: dicts, JSON
                 text or bytes, lines of JSON (a bulk export), or a `pathlib.Path` to such a file.
-            patient: The id or reference of the patient, where `source` holds several; what is
-                about others is passed over and counted.
+            patient: The id or reference of the patient, where `source` holds several, or the
+                whole address, where two servers have one of that id; what is about others is
+                passed over and counted.
             today: The day of the record, in whole days. It decides the age, and nothing that
                 happened or was recorded after it is taken.
             now: The moment of the record, with its time zone, instead of `today`: windows are then

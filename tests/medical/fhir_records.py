@@ -112,7 +112,6 @@ def condition(
         "code": concept(snomed, display),
         "subject": {**OWN, "display": NAMES["family"]},
         "recorder": {"display": NAMES["doctor"]},
-        "note": [{"text": NAMES["family"]}],
     }
     return {**resource, **changes}
 
@@ -178,7 +177,9 @@ def bundle(*resources, first=None, **changes):
     entries = []
     for n, resource in enumerate([first or patient(), *resources]):
         kind = resource["resourceType"]
-        name = ID if kind == "Patient" else f"00000000-0000-4000-8000-{n:012}"
+        name = f"00000000-0000-4000-8000-{n:012}"
+        if kind == "Patient":
+            name = resource.get("id", ID)
         entries.append(
             {
                 "fullUrl": f"urn:uuid:{name}",

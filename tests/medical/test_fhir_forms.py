@@ -63,7 +63,7 @@ def test_the_answers_to_a_batch_are_read():
 
 PAGES = [
     searchset(*RESOURCES[:9], link=[{"relation": "next", "url": "x"}]),
-    searchset(*RESOURCES[9:]),
+    searchset(*RESOURCES[9:], link=[{"relation": "self", "url": "x"}]),
 ]
 LINES = "\n".join(map(as_json, RESOURCES))
 KNOWN = [item for item in WHOLE["entry"] if item["resource"]["resourceType"] not in {"Claim", "Encounter"}]  # fmt: skip

@@ -270,11 +270,30 @@ def test_extensions_that_nobody_knows_are_named_and_no_value_of_them():
     assert "Quuxberg482" not in str(record.fhir_report)
 
 
-@pytest.mark.parametrize("element", ["verificationStatus", "clinicalStatus"])
-def test_a_status_that_is_only_a_text_is_unconfirmed(element):
+@pytest.mark.parametrize(
+    ("status", "remark"),
+    [
+        ({"text": "Confirmed"}, ""),
+        ({"text": "unconfirmed"}, " (unconfirmed)"),
+        ({"coding": [{"code": "415684004"}]}, " (unconfirmed)"),
+        ({"text": "Refuted"}, None),
+        ({"coding": [{"code": "410516002"}], "text": "Known absent"}, None),
+        ({"text": "perhaps"}, None),
+    ],
+)
+def test_what_is_not_verified_is_not_sent(status, remark):
     for make in (lambda **c: condition(display="X", **c), lambda **c: allergy("X", **c)):
-        (text,) = taken(make(**{element: {"text": "Refuted"}})).medical_history
-        assert text.endswith("X (unconfirmed)")
+        record = taken(make(verificationStatus=status))
+        assert [text.partition("X")[2] for text in record.medical_history] == (
+            [] if remark is None else [remark]
+        )
+        # What nobody understands may be true, and is missing.
+        assert bool(record.fhir_report.missing()) is (status == {"text": "perhaps"})
+
+
+def test_a_clinical_status_that_is_not_known_is_said():
+    (text,) = taken(condition(display="X", clinicalStatus={"text": "chronic"})).medical_history
+    assert text == "X (status unknown)"
 
 
 @pytest.mark.parametrize(

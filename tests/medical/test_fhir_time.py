@@ -136,7 +136,6 @@ def test_the_newest_component_decides_as_well():
             rate("2025-06-15", 62, issued="2025-03-01T00:00:00Z"),
             61,
         ),
-        (rate("2025-06-15", 61), rate("2025-06-15", 62), 62),
         (rate("2025-06-15", 61), rate("2025-06-15", 62, status="preliminary"), 61),
         (rate("2025-06-15", 61, status="amended"), rate("2025-06-14", 62), 61),
         (rate("2025-06-15", 61, status="corrected"), rate("2025-06-14", 62), 61),

@@ -37,12 +37,15 @@ _PUBLISHED = {
     for system in systems.split()
 }
 LOINC = frozenset(_TERMINOLOGIES["LOINC"].split())
-# Codes that say that nothing is known, or that there is nothing.
-_NOTHING_SYSTEMS = frozenset({
-    "http://hl7.org/fhir/uv/ips/CodeSystem/absent-unknown-uv-ips",
+# Codes that say why there is no code.
+_NO_CODE_SYSTEMS = frozenset({
     "http://terminology.hl7.org/CodeSystem/data-absent-reason",
     "http://terminology.hl7.org/CodeSystem/v3-NullFlavor",
 })  # fmt: skip
+# Codes that say that nothing is known of a kind, or that there is nothing.
+_NOTHING_SYSTEMS = frozenset(
+    {"http://hl7.org/fhir/uv/ips/CodeSystem/absent-unknown-uv-ips"}
+)
 _NOTHING_CODES = frozenset({  # SNOMED CT, those that the International Patient Summary names
     "716186003", "409137002", "428607008", "429625007", "1003774007", "787481004", "787480003",
     "787482006", "787483001", "160245001",
@@ -70,7 +73,7 @@ def words_of(concept: CodeableConcept | None) -> tuple[Words, ...]:
     """
     if concept is None:
         return ()
-    codings = concept.coding or []
+    codings = [coding for coding in concept.coding or () if not _says_nothing(coding)]
     typed = typed_words(concept.text) or _unpublished_words(codings)
     published = [
         coding for coding in codings if line(coding.display) and _terminology(coding)
@@ -128,12 +131,30 @@ def _codings(concept: CodeableConcept | None) -> Sequence[Coding]:
     return concept.coding or ()
 
 
-def says_nothing(concept: CodeableConcept | None) -> bool:
-    """Whether a code says that nothing is known, or that there is nothing of its kind."""
-    return any(
-        coding.system in _NOTHING_SYSTEMS or coding.code in _NOTHING_CODES
-        for coding in _codings(concept)
+def nothing_said(concept: CodeableConcept | None) -> str:
+    """Why a concept names nothing; empty where it may.
+
+    A code that says that nothing is known, or that there is nothing of its kind, counts only where
+    no other code stands beside it. Words of its own are never untrue.
+    """
+    codings = _codings(concept)
+    if not codings or any(not _says_nothing(coding) for coding in codings):
+        return ""
+    text = line(concept.text if concept else "").lower()
+    displays = {line(coding.display).lower() for coding in codings}
+    if not text or text in displays:
+        return NOTHING
+    if all(coding.system in _NO_CODE_SYSTEMS for coding in codings):
+        return ""  # its text says what no code says
+    return (
+        "its code says that there is nothing of its kind, but it has a text of its own"
     )
+
+
+def _says_nothing(coding: Coding) -> bool:
+    if coding.system in _NO_CODE_SYSTEMS or coding.system in _NOTHING_SYSTEMS:
+        return True
+    return coding.code in _NOTHING_CODES
 
 
 def typed_words(typed: str | None) -> Words | None:

@@ -11,7 +11,8 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from .bundle import USED, Resource, objects, text
+from .bundle import Resource, objects, text
+from .elements import USED
 
 REFUTED = "refuted"
 DOUBTED = "doubted"
@@ -57,7 +58,7 @@ def extensions_of(resource: Resource) -> Extensions:
         match = _LAST_PART.fullmatch(text(extension.get("url")))
         name = match[1] if match else "one without a name"
         deciding = _DECIDING.get(name, {})
-        codes = [code for code in _codes(extension) if code in deciding]
+        codes = [code for code in codes_in(extension) if code in deciding]
         decisions.update(deciding[code] for code in codes)
         if not codes:
             unknown.append(name)
@@ -81,7 +82,7 @@ def _extensions(resource: Resource) -> Iterator[Mapping[str, Any]]:
             values += [inner for name, inner in value.items() if name != "extension"]
 
 
-def _codes(extension: Mapping[str, Any]) -> Iterator[str]:
+def codes_in(extension: Mapping[str, Any]) -> Iterator[str]:
     """Every code in an extension, and in those within it."""
     values: list[tuple[str, object]] = [("", extension)]
     while values:

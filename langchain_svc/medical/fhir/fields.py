@@ -25,10 +25,11 @@ from typing import TYPE_CHECKING, Literal, TypeAlias
 from ...errors import SvcRequestError
 from .concepts import codes_of
 from .ucum import UnknownUnitError, read_unit
-from .units import Substance, UnitError, converted, spelled
+from .units import Substance, UnitError, converted, spelled, unit_of
 
 if TYPE_CHECKING:
     from fhir.resources.R4B.codeableconcept import CodeableConcept
+    from fhir.resources.R4B.quantity import Quantity
 
 _ANY = Substance()
 _IU = Substance(international=True)  # enzymes and hormones, whose U and IU are one unit
@@ -56,7 +57,8 @@ _CA = Substance(40.078, charge=2)
 _MG = Substance(24.305, charge=2)
 # Weighed as phosphorus; without a charge, which depends on the pH.
 _P = Substance(30.974)
-_UREA = Substance(28.014)  # weighed as its two nitrogens
+_UREA_NITROGEN = Substance(28.014)  # two nitrogens
+_UREA = Substance(28.014, in_moles=True)
 _DAY = timedelta(days=1)
 _WEEK = timedelta(days=7)
 _QUARTER = timedelta(days=90)
@@ -74,6 +76,7 @@ class Field:
 
     Bounds are in `unit`. The reading is sent in `sent_unit`, or where that is empty in `unit`.
     `window` is how old it may be, seen from the day of the record and from the newest of its kind.
+    `of_blood` says that its codes are of blood, serum or plasma.
     """
 
     group: str
@@ -84,6 +87,7 @@ class Field:
     window: timedelta | None = _QUARTER
     substance: Substance = _ANY
     sent_unit: str = ""
+    of_blood: bool = False
 
     @property
     def kind(self) -> str:
@@ -94,6 +98,13 @@ class Field:
     def path(self) -> str:
         """Its name within a patient, such as `vital_signs.temperature`."""
         return f"{self.group}.{self.name}"
+
+    def number(self, quantity: Quantity) -> tuple[int | float, str]:
+        """A measurement in the unit that is sent, with the unit that it came in; or a UnitError."""
+        unit = unit_of(quantity, self.substance)
+        if quantity.value is None:
+            raise UnitError("it has no value")
+        return self.accepted(quantity.value, unit), unit
 
     def accepted(self, value: Decimal, unit: str) -> int | float:
         """A value in the unit that is sent; a UnitError if there is none, or no patient has it."""
@@ -117,7 +128,7 @@ _Row: TypeAlias = "tuple[str, str, float, float, timedelta, Substance, str]"
 _VITAL_SIGNS: tuple[_Row, ...] = (
     ("systolic", "mm[Hg]", 30, 350, _DAY, _ANY, "8480-6 8459-0 8460-8 8461-6 76534-7"),
     ("diastolic", "mm[Hg]", 15, 250, _DAY, _ANY, "8462-4 8453-3 8454-1 8455-8 76535-4"),
-    ("heart_rate", "/min", 0, 400, _DAY, _ANY, "8867-4 8889-8 8893-0"),
+    ("heart_rate", "/min", 1, 400, _DAY, _ANY, "8867-4 8889-8 8893-0"),
     (
         "temperature",
         "Cel",
@@ -127,7 +138,7 @@ _VITAL_SIGNS: tuple[_Row, ...] = (
         _ANY,
         "8310-5 8331-1 8332-9 8333-7 8328-7 8329-5 75539-7",
     ),
-    ("respiratory_rate", "/min", 0, 150, _DAY, _ANY, "9279-1"),
+    ("respiratory_rate", "/min", 1, 150, _DAY, _ANY, "9279-1"),
     ("oxygenSaturation", "%", 10, 100, _DAY, _ANY, "2708-6 59408-5"),
     ("height", "cm", 20, 280, _QUARTER, _ANY, "8302-2 3137-7"),
     ("weight", "kg", 0.2, 700, _QUARTER, _ANY, "29463-7 3141-9"),
@@ -176,7 +187,9 @@ _COMMON: tuple[_Row, ...] = (
     ("magnesium", "mg/dL", 0.05, 50, _WEEK, _MG, "19123-9 2601-3"),
     ("phosphate", "mg/dL", 0.05, 60, _WEEK, _P, "2777-1 14879-1"),
     # kidney
-    ("ureaNitrogen", "mg/dL", 0.5, 500, _QUARTER, _UREA, "3094-0 6299-2 22664-7"),
+    ("ureaNitrogen", "mg/dL", 0.5, 500, _QUARTER, _UREA_NITROGEN, "3094-0 6299-2"),
+    # Its moles are those of urea nitrogen, its mass is not.
+    ("ureaNitrogen", "mg/dL", 0.5, 500, _QUARTER, _UREA, "22664-7"),
     ("egfr", "mL/min/{1.73_m2}", 0, 300, _QUARTER, _ANY,
      "98979-8 62238-1 33914-3 48642-3"),
     # liver
@@ -209,7 +222,12 @@ Codes: TypeAlias = Mapping[str, Field]
 
 
 def _by_code(group: str, rows: Iterable[_Row]) -> dict[str, Field]:
-    return {code: Field(group, *row[:6]) for row in rows for code in row[6].split()}
+    of_blood = group == _LAB
+    return {
+        code: Field(group, *row[:6], of_blood=of_blood)
+        for row in rows
+        for code in row[6].split()
+    }
 
 
 _BY_CODE = _by_code(_VITAL, _VITAL_SIGNS) | _by_code(_LAB, (*_LAB_RESULTS, *_COMMON))
@@ -328,7 +346,8 @@ def _with_lab_codes(
             unit = fields.get(name, field).unit
             table[code] = replace(field, name=name).sent_in(unit)
         else:
-            table[code] = fields.get(name) or Field(_LAB, name, spelled(units[name]))
+            field = fields.get(name) or Field(_LAB, name, spelled(units[name]))
+            table[code] = replace(field, of_blood=False)  # what it is of, nobody says
     return table
 
 
@@ -405,6 +424,32 @@ _USUAL_SITES: Mapping[str, frozenset[str]] = {
         "oxygenSaturation": f"{_FINGER} 48800003 117590005 29707007 78883009",
     }.items()
 }
+
+
+# Codes of SNOMED CT that mean a vital sign of the patient as a whole.
+_USUAL_CONCEPTS: Mapping[str, frozenset[str]] = {
+    name: frozenset(codes.split())
+    for name, codes in {
+        "systolic": "271649006 72313002 163030003 75367002",
+        "diastolic": "271650006 1091811000000102 163031004 75367002",
+        "heart_rate": "364075005 78564009 8499008 366199006",
+        "respiratory_rate": "86290005",
+        "temperature": "386725007 276885007 415945006 415882003 307047009 415974002",
+        "oxygenSaturation": "431314004 103228002 442476006",
+        "height": "50373000 248333004 1153637007",
+        "weight": "27113001 363808001",
+        "bmi": "60621009",
+    }.items()
+}
+_SNOMED = frozenset({"http://snomed.info/sct", "urn:oid:2.16.840.1.113883.6.96"})
+
+
+def is_usual_concept(field: Field, concept: CodeableConcept) -> bool:
+    """Whether the codes of SNOMED CT beside a vital sign's own mean the same."""
+    if field.group != _VITAL:
+        return True
+    usual = _USUAL_CONCEPTS.get(field.name, frozenset())
+    return usual.issuperset(codes_of(concept, _SNOMED))
 
 
 def is_usual_site(field: Field, site: CodeableConcept | None) -> bool:

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from datetime import date
 from typing import TYPE_CHECKING
 
 from .bundle import Resource
-from .concepts import NOTHING, Words, codes_of, labelled, says_nothing, words_of
+from .concepts import Words, codes_of, labelled, line, nothing_said, words_of
 from .extensions import DOUBTED, OVER, REFUTED, extensions_of
 from .fields import HISTORY, RISKS
 from .importing import Import
@@ -31,6 +31,13 @@ _WRONG = frozenset({"refuted", "entered-in-error"})
 _DOUBTS = frozenset({"unconfirmed", "provisional", "differential"})
 _CLINICAL = _PRESENT | _ENDED
 _VERIFICATION = _WRONG | _DOUBTS | {"confirmed"}
+# What SNOMED CT calls them.
+_SNOMED: Mapping[str, str] = {
+    "410605003": "confirmed", "410515003": "confirmed",
+    "410516002": "refuted", "410594000": "refuted",
+    "415684004": "provisional", "410592001": "provisional", "410590009": "provisional",
+}  # fmt: skip
+_NOT_VERIFIED = "its verification status is not one that is known"
 # Ranks in the history, in which conditions have 0.
 _ALLERGIES_FIRST = -2
 _PROCEDURES = 1
@@ -46,8 +53,8 @@ def read_condition(
     over = OVER in decisions or _is_over(condition, importing.clock.today)
     if over and not importing.options.past_conditions:
         return "it is over (past_conditions=True takes it)"
-    if says_nothing(condition.code):
-        return NOTHING
+    if nothing := nothing_said(condition.code):
+        return nothing
     remarks = _doubts(condition, decisions)
     if over:
         remarks.append("past")
@@ -74,39 +81,46 @@ def _first_year(condition: Condition) -> list[str]:
 def _untrue(
     condition: Condition | AllergyIntolerance, decisions: frozenset[str]
 ) -> str:
-    """Why the patient does not have a condition or an allergy; empty if nothing denies it."""
-    reasons = sorted(_WRONG.intersection(codes_of(condition.verificationStatus)))
+    """Why the patient may not have a condition or an allergy; empty if nothing speaks of it."""
+    status = condition.verificationStatus
+    reasons = sorted(_WRONG & _states(status))
     if REFUTED in decisions:
         reasons.append("refuted")
-    if not reasons:
-        return ""
-    return Untrue(f"it is {reasons[0]}")
+    if reasons:
+        return Untrue(f"it is {reasons[0]}")
+    return _NOT_VERIFIED if _is_unknown(status, _VERIFICATION) else ""
 
 
 def _doubts(
     condition: Condition | AllergyIntolerance, decisions: frozenset[str]
 ) -> list[str]:
-    """The remark that it is unconfirmed: a status, an unknown status or an extension says so."""
-    verification = condition.verificationStatus
-    is_doubted = (
-        DOUBTED in decisions
-        or not _DOUBTS.isdisjoint(codes_of(verification))
-        or _is_unknown(verification, _VERIFICATION)
-        or _is_unknown(condition.clinicalStatus, _CLINICAL)
-    )
-    return ["unconfirmed"] if is_doubted else []
+    """The remarks that a status or an extension makes necessary."""
+    remarks = []
+    if DOUBTED in decisions or _DOUBTS & _states(condition.verificationStatus):
+        remarks.append("unconfirmed")
+    if _is_unknown(condition.clinicalStatus, _CLINICAL):
+        remarks.append("status unknown")
+    return remarks
 
 
-def _is_unknown(status: CodeableConcept | None, codes: frozenset[str]) -> bool:
-    """Whether there is a status, but none of its codes is known: it may be a text alone."""
+def _states(status: CodeableConcept | None) -> set[str]:
+    """A status by FHIR's codes: its codes, those of SNOMED CT, and a text that is one of them."""
+    if status is None:
+        return set()
+    states = {_SNOMED.get(code, code) for code in codes_of(status)}
+    return states | {line(status.text).lower()} - {""}
+
+
+def _is_unknown(status: CodeableConcept | None, known: frozenset[str]) -> bool:
+    """Whether there is a status, but not one that is known."""
     if status is None or not (status.coding or status.text):
         return False
-    return codes.isdisjoint(codes_of(status))
+    return known.isdisjoint(_states(status))
 
 
 def _is_over(condition: Condition, today: date) -> bool:
     """Whether it had ended on a day: by its end if it has one, or else by its status."""
-    states = set(codes_of(condition.clinicalStatus))
+    states = _states(condition.clinicalStatus)
     if states & _PRESENT:
         return False
     end = condition.abatementDateTime or end_of(condition.abatementPeriod)
@@ -128,10 +142,10 @@ def read_allergy(
     decisions = extensions_of(resource).decisions
     if reason := _untrue(allergy, decisions):
         return reason
-    if _ENDED.intersection(codes_of(allergy.clinicalStatus)):
+    if _ENDED & _states(allergy.clinicalStatus):
         return "it is over"
-    if says_nothing(allergy.code):
-        return NOTHING
+    if nothing := nothing_said(allergy.code):
+        return nothing
     details = list(dict.fromkeys(_reactions(allergy)))
     if allergy.criticality in {"high", "low"}:
         details.append(Words(f"criticality: {allergy.criticality}"))
@@ -171,8 +185,8 @@ def read_procedure(
         return Untrue("it is entered-in-error")
     if procedure.status != "completed":
         return "it is not completed"
-    if says_nothing(procedure.code):
-        return NOTHING
+    if nothing := nothing_said(procedure.code):
+        return nothing
     performed = year(procedure.performedDateTime or end_of(procedure.performedPeriod))
     return importing.add_text(
         HISTORY,
@@ -212,8 +226,8 @@ def _add_relative(
     words = words_of(condition.code)
     if not words:
         return "it has no text"
-    if says_nothing(condition.code):
-        return NOTHING
+    if nothing := nothing_said(condition.code):
+        return nothing
     remarks = [part.text for part in relation if part.text]
     if onset := _onset(condition.onsetAge):
         remarks.append(onset)

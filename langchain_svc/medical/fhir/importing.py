@@ -8,8 +8,9 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Any, TypeAlias
 
-from .bundle import ElementError, Resource, is_of_another_version, is_of_r4
+from .bundle import Resource, is_restricted, text
 from .concepts import LONGEST_TYPED, Words
+from .elements import USED, ElementError, checked, is_of_another_version, is_of_r4
 from .extensions import extensions_of
 from .fields import HISTORY, MEDICATIONS, RISKS, Codes
 from .observations import Answer, Reading, Statement, newest, unread
@@ -25,6 +26,7 @@ _BEGINNINGS = (
 )  # fmt: skip
 _PERIODS = ("onsetPeriod", "performedPeriod")
 _CONCLUSIONS = {"conclusion", "conclusionCode"}
+_STATEMENTS = frozenset(USED) - {"Patient", "Medication", "Substance", "Specimen"}
 
 
 @dataclass(frozen=True)
@@ -66,7 +68,6 @@ class Import(ImportLog):
 
     subject: Subject
     options: ImportOptions
-    medications: Mapping[str, Resource]
     person: dict[str, Any] = field(default_factory=dict)
     entries: dict[str, dict[str, _Entry]] = field(default_factory=dict)
     observed: list[Reading | Answer] = field(default_factory=list)
@@ -77,9 +78,7 @@ class Import(ImportLog):
         if self.subject.passes_over(resource):
             self.not_read["of other patients"] += 1
             return
-        if resource.kind == "Patient" and self.person:
-            self.leave_out(resource, SAME)
-            return
+        self._leave_out_contained(resource)
         if reader is None:
             self._pass_over(resource)
             return
@@ -105,6 +104,21 @@ class Import(ImportLog):
         else:
             self.not_read[resource.kind] += 1
 
+    def leave_out_version(self, resource: Resource, reason: str) -> None:
+        """Record that another version counts, or none."""
+        if self.subject.passes_over(resource):
+            self.not_read["of other patients"] += 1
+        else:
+            self.leave_out(resource, reason)
+
+    def _leave_out_contained(self, resource: Resource) -> None:
+        """Record the statements about a patient that stand in another resource."""
+        for inner in resource.contained():
+            kind = text(inner.get("resourceType"))
+            if kind in _STATEMENTS:
+                reason = f"it is contained in a {resource.kind}, where it is not read"
+                self.leave_out(replace(resource, kind=kind), reason)
+
     def _is_of_no_use(self, resource: Resource) -> bool:
         """Whether it is an Observation of another code: most are, and checking them takes long."""
         codes = resource.codes()
@@ -117,8 +131,6 @@ class Import(ImportLog):
         """Why a resource says nothing about the patient, whatever it holds; empty if it may."""
         if not owned:
             return "its subject is not the patient, or cannot be told"
-        if resource.method == "DELETE":
-            return Untrue("its entry is a request to delete it")
         if resource.raw.get("focus"):
             return Untrue(
                 "it is about somebody or something other than the patient (focus)"
@@ -136,7 +148,7 @@ class Import(ImportLog):
         return ""
 
     def _add_fit(self, reader: Reader, resource: Resource) -> None:
-        problem = self._doubtful(resource)
+        problem = self.doubts_about(resource.raw)
         if not problem:
             try:
                 self._read(reader, resource)
@@ -146,10 +158,12 @@ class Import(ImportLog):
             self._leave_out_unread(resource, problem)
 
     def _read(self, reader: Reader, resource: Resource) -> None:
-        checked = resource.check()
-        reason = self._out_of_time(checked) or reader(self, resource, checked)
+        elements, dropped = checked(resource.kind, resource.raw)
+        reason = self._out_of_time(elements) or reader(self, resource, elements)
         if reason:
             self.leave_out(resource, reason)
+        for part, dropping in dropped:
+            self.add_aside(resource, part, dropping)
         for name in extensions_of(resource).unknown:
             self.add_aside(resource, "extension", f"an extension is not read: {name}")
 
@@ -164,21 +178,21 @@ class Import(ImportLog):
         if not readings:
             self.leave_out(resource, problem)
 
-    def _doubtful(self, resource: Resource) -> str:
+    def doubts_about(self, raw: Mapping[str, Any]) -> str:
         """Why a resource is not read, though it may be true; empty if it is."""
-        if resource.modified:
+        if "modifierExtension" in raw or "implicitRules" in raw:
             return "it has a modifierExtension or implicitRules, which may change it"
-        if resource.restricted and not self.options.restricted:
+        if is_restricted(raw) and not self.options.restricted:
             return "it is labelled as restricted (restricted=True takes it)"
-        if self.options.leaves_out(resource.raw):
+        if self.options.leaves_out(raw):
             return "the application never sends it (leave_out)"
         return ""
 
-    def _out_of_time(self, checked: object) -> str:
+    def _out_of_time(self, elements: object) -> str:
         """Why a resource is not of the time of the record; empty if it is, and for readings."""
-        times = [getattr(checked, name, None) for name in _BEGINNINGS]
+        times = [getattr(elements, name, None) for name in _BEGINNINGS]
         for name in _PERIODS:
-            period = getattr(checked, name, None)
+            period = getattr(elements, name, None)
             if period is not None:
                 times.append(period.start or period.end)
         if any(self.clock.is_before(moment) for moment in times):

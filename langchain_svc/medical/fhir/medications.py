@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import date
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from .bundle import ElementError, Resource, checked, objects
-from .concepts import NOTHING, Words, line, says_nothing, typed_words, words_of
+from .bundle import Resource, text
+from .concepts import Words, line, nothing_said, typed_words, words_of
+from .elements import ElementError, checked
 from .extensions import NOT_TAKEN, extensions_of
 from .fields import MEDICATIONS
 from .importing import Import
-from .times import FhirTime, day, is_past, start_of
+from .report import Untrue
+from .times import FhirTime, day, is_past, month, start_of
 
 if TYPE_CHECKING:
     from fhir.resources.R4B.dosage import Dosage
@@ -20,6 +22,7 @@ if TYPE_CHECKING:
     from fhir.resources.R4B.medicationstatement import MedicationStatement
     from fhir.resources.R4B.period import Period
     from fhir.resources.R4B.quantity import Quantity
+    from fhir.resources.R4B.range import Range
     from fhir.resources.R4B.reference import Reference
 
 _PROPOSED = frozenset({"proposal", "plan", "option"})
@@ -36,7 +39,9 @@ def read_request(
     today = importing.clock.today
     if reason := _not_taken(resource) or _request_is_over(request, today):
         return reason
-    return _add_medication(importing, resource, request, request.dosageInstruction)
+    ordered = f"ordered {month(request.authoredOn)}" if request.authoredOn else ""
+    dosages = request.dosageInstruction
+    return _add_medication(importing, resource, request, dosages, ordered)
 
 
 def read_statement(
@@ -46,7 +51,19 @@ def read_statement(
     today = importing.clock.today
     if reason := _not_taken(resource) or _statement_is_over(statement, today):
         return reason
-    return _add_medication(importing, resource, statement, statement.dosage)
+    dosages = statement.dosage
+    return _add_medication(importing, resource, statement, dosages, _time_of(statement))
+
+
+def _time_of(statement: MedicationStatement) -> str:
+    """Since when a medication is taken, or else when that was recorded."""
+    if taken := _span(statement.effectivePeriod):
+        return taken
+    if statement.effectiveDateTime:
+        return f"taken {month(statement.effectiveDateTime)}"
+    if statement.dateAsserted:
+        return f"recorded {month(statement.dateAsserted)}"
+    return ""
 
 
 def _not_taken(resource: Resource) -> str:
@@ -60,25 +77,120 @@ def _add_medication(
     resource: Resource,
     medication: MedicationRequest | MedicationStatement,
     dosages: Sequence[Dosage] | None,
+    time: str,
 ) -> str | None:
+    """Take a medication with the month of its order and its dosages with theirs."""
     concept = medication.medicationCodeableConcept
-    if says_nothing(concept):
-        return NOTHING
+    if nothing := nothing_said(concept):
+        return nothing
     words = words_of(concept)
     reference = medication.medicationReference
     if not words and reference is not None:
         words = _referred(importing, resource, reference)
     if not words:
         return "it names no medication, or refers to one that is not in the record"
-    details = []
-    for dosage in dosages or ():
-        # Sent as it was typed; the structured amounts of a dosage are not put into words.
-        if text := typed_words(dosage.text):
-            details.append(text)
+    current = list(_current_dosages(importing, resource, dosages or ()))
+    remarks = [time] if time else []
+    if len(current) == 1:
+        remarks += _times(current[0])
+    details: list[Words] = []
+    for dosage in current:
+        times = [] if len(current) == 1 else _times(dosage)
+        details += _dosage_words(importing, resource, dosage, times)
+    return importing.add_text(
+        MEDICATIONS, resource, words, remarks=remarks, details=details
+    )
+
+
+def _current_dosages(
+    importing: Import, resource: Resource, dosages: Sequence[Dosage]
+) -> Iterator[Dosage]:
+    for dosage in dosages:
+        if _has_ended(_bounds(dosage), importing.clock.today):
+            importing.leave_out(resource, _DOSAGE_IS_OVER, part="dosage")
         else:
-            reason = "a dosage that has no text is not sent"
-            importing.add_aside(resource, "dosage", reason)
-    return importing.add_text(MEDICATIONS, resource, words, details=details)
+            yield dosage
+
+
+_DOSAGE_IS_OVER = Untrue("the period of a dosage is over")
+
+
+def _dosage_words(
+    importing: Import, resource: Resource, dosage: Dosage, times: Sequence[str]
+) -> Iterator[Words]:
+    """A dosage as it was typed, with what stands beside its text.
+
+    The structured amounts of a dosage are not put into words.
+    """
+    typed = typed_words(dosage.text)
+    if typed is None:
+        importing.add_aside(resource, "dosage", "a dosage that has no text is not sent")
+    else:
+        remark = f" ({', '.join(times)})" if times else ""
+        yield Words(f"{typed.text}{remark}", typed=True)
+    for instruction in dosage.additionalInstruction or ():
+        yield from words_of(instruction)
+    if told := typed_words(dosage.patientInstruction):
+        yield told
+    if dosage.asNeededBoolean:
+        yield Words("as needed")
+    for words in words_of(dosage.asNeededCodeableConcept):
+        yield Words(f"as needed for {words.text}", words.typed)
+
+
+# -- when it is taken ------------------------------------------------------------------------------
+
+
+def _times(dosage: Dosage) -> list[str]:
+    """For how long, or when, a dosage is taken: its bounds and its moments."""
+    timing = dosage.timing
+    if timing is None:
+        return []
+    times = []
+    if timing.repeat:
+        repeat = timing.repeat
+        times += [
+            _span(repeat.boundsPeriod),
+            _length(repeat.boundsDuration),
+            _length_between(repeat.boundsRange),
+        ]
+    months = sorted({month(moment) for moment in timing.event or ()})
+    if months:
+        times.append(" to ".join(dict.fromkeys((months[0], months[-1]))))
+    return [time for time in times if time]
+
+
+def _span(period: Period | None) -> str:
+    """A period in months; empty where there is none."""
+    if period is None:
+        return ""
+    start, end = month(period.start), month(period.end)
+    if start and end:
+        return f"{start} to {end}"
+    if start:
+        return f"since {start}"
+    return f"until {end}" if end else ""
+
+
+_LENGTHS: Mapping[str, str] = {
+    "h": "hours", "d": "days", "wk": "weeks", "mo": "months", "a": "years",
+}  # fmt: skip
+
+
+def _length(duration: Quantity | None) -> str:
+    """A duration in words: for 7 days."""
+    if duration is None or duration.value is None:
+        return ""
+    unit = _LENGTHS.get(duration.code or "", duration.code or line(duration.unit))
+    bound = duration.comparator or ""
+    return f"for {bound}{duration.value:g} {unit}".rstrip()
+
+
+def _length_between(bounds: Range | None) -> str:
+    if bounds is None:
+        return ""
+    low, high = _length(bounds.low), _length(bounds.high)
+    return " to ".join(filter(None, (low, high.removeprefix("for "))))
 
 
 # -- whether it is current -------------------------------------------------------------------------
@@ -141,51 +253,71 @@ def _referred(
     importing: Import, resource: Resource, reference: Reference
 ) -> tuple[Words, ...]:
     """The medication that a reference names: contained, in the record, or by its display only."""
-    name = reference.reference or ""
-    raw = _contained(resource, name)
-    if raw is None and name in importing.medications:
-        raw = importing.medications[name].raw
-    words: tuple[Words, ...] = ()
-    if raw is not None:
-        if importing.options.leaves_out(raw):
-            raise ElementError("the application never sends it (leave_out)")
-        medication: Medication = checked("Medication", raw)
-        if says_nothing(medication.code):
-            return ()
-        words = _with_ingredients(importing, resource, medication)
+    found = importing.subject.resolved(reference.reference or "", resource)
     display = typed_words(reference.display)
-    if not words and display:
-        return (display,)
-    return words
+    if found is not None and found[0].get("resourceType") == "Medication":
+        raw, holder = found
+        if problem := importing.doubts_about(raw):
+            raise ElementError(f"its Medication: {problem}")
+        if (status := text(raw.get("status"))) in {"entered-in-error", "inactive"}:
+            raise ElementError(f"its Medication is {status}")
+        medication, dropped = checked("Medication", raw)
+        for part, dropping in dropped:
+            importing.add_aside(resource, part, dropping)
+        words = _with_ingredients(importing, resource, medication, holder)
+        if words or nothing_said(medication.code):
+            return words
+    return (display,) if display else ()
 
 
 def _with_ingredients(
-    importing: Import, resource: Resource, medication: Medication
+    importing: Import, resource: Resource, medication: Medication, holder: Resource
 ) -> tuple[Words, ...]:
-    """A medication in words with its ingredients; nothing if it has no words of its own."""
-    words = list(words_of(medication.code))
-    if not words:
-        return ()
+    """A medication in words with its ingredients, which name it where it has no code."""
+    words: list[Words] = []
+    if not nothing_said(medication.code):
+        words += words_of(medication.code)
     for ingredient in medication.ingredient or ():
-        if contents := _contents(ingredient):
+        if contents := _contents(importing, ingredient, holder):
             words.append(contents)
         else:
             importing.add_aside(resource, "ingredient", "an ingredient has no text")
     return tuple(words)
 
 
-def _contents(ingredient: MedicationIngredient) -> Words | None:
+def _contents(
+    importing: Import, ingredient: MedicationIngredient, holder: Resource
+) -> Words | None:
     """An ingredient with its strength as it is given: contains metformin 500 mg / 1 tablet."""
     names = words_of(ingredient.itemCodeableConcept)[:1]
+    if not names and ingredient.itemReference:
+        names = _substance(importing, ingredient.itemReference, holder)
     parts = [name.text for name in names]
     if strength := ingredient.strength:
         amounts = (_amount(strength.numerator), _amount(strength.denominator))
         if any(amounts):
             parts.append(" / ".join(filter(None, amounts)))
-    if not parts:
+    if not names:
         return None
     typed = any(name.typed for name in names)
     return Words(f"contains {' '.join(parts)}", typed)
+
+
+def _substance(
+    importing: Import, reference: Reference, holder: Resource
+) -> tuple[Words, ...]:
+    """What an ingredient refers to, by its code, or else by the reference's display."""
+    found = importing.subject.resolved(reference.reference or "", holder)
+    words: tuple[Words, ...] = ()
+    if found is not None:
+        raw = found[0]
+        kind = text(raw.get("resourceType"))
+        if kind in {"Medication", "Substance"} and not importing.doubts_about(raw):
+            words = words_of(checked(kind, raw).elements.code)[:1]
+    display = typed_words(reference.display)
+    if not words and display:
+        return (display,)
+    return words
 
 
 def _amount(quantity: Quantity | None) -> str:
@@ -194,10 +326,3 @@ def _amount(quantity: Quantity | None) -> str:
         return ""
     unit = line(quantity.unit) or quantity.code
     return f"{quantity.value:g} {unit}" if unit else ""
-
-
-def _contained(resource: Resource, name: str) -> Mapping[str, Any] | None:
-    for inner in objects(resource.raw.get("contained")):
-        if inner.get("resourceType") == "Medication" and name == f"#{inner.get('id')}":
-            return inner
-    return None

@@ -19,8 +19,17 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 from .bundle import Resource, objects
 from .concepts import LOINC, Words, codes_of
-from .fields import HISTORY, ORDER, RISKS, Codes, Field, is_of_panel, is_usual_site
-from .report import NEWER, FhirTaken, ImportLog
+from .fields import (
+    HISTORY,
+    ORDER,
+    RISKS,
+    Codes,
+    Field,
+    is_of_panel,
+    is_usual_concept,
+    is_usual_site,
+)
+from .report import NEWER, SAME, FhirTaken, ImportLog
 from .statements import (
     DUE_DATE,
     FINAL,
@@ -32,7 +41,7 @@ from .statements import (
     Topic,
 )
 from .times import OLDEST, Clock, as_of, rough_day, time_of, to_datetime
-from .units import UnitError, unit_of
+from .units import UnitError
 
 if TYPE_CHECKING:
     from fhir.resources.R4B.observation import Observation, ObservationComponent
@@ -57,14 +66,9 @@ class _Observed:
     problem: str = ""
 
     @property
-    def rank(self) -> tuple[datetime, datetime, bool, int]:
-        """What orders Observations: the time, then the issue, then a final one, then the place."""
-        return (
-            self.at or OLDEST,
-            self.issued,
-            self.problem != NOT_FINAL,
-            self.origin.order,
-        )
+    def rank(self) -> tuple[datetime, datetime, bool]:
+        """What orders Observations: the time, then the issue, then a final one."""
+        return (self.at or OLDEST, self.issued, self.problem != NOT_FINAL)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -78,6 +82,16 @@ class Reading(_Observed):
     def path(self) -> str:
         return self.field.path
 
+    @property
+    def said(self) -> object:
+        """What it says, to compare with another of the same moment."""
+        if self.problem or self.quantity is None or self.quantity.value is None:
+            return self.problem
+        try:
+            return self.field.number(self.quantity)
+        except UnitError as error:
+            return str(error)
+
 
 @dataclass(frozen=True, kw_only=True)
 class Answer(_Observed):
@@ -90,11 +104,23 @@ class Answer(_Observed):
     def path(self) -> str:
         return self.topic.path
 
+    @property
+    def said(self) -> object:
+        """What it says, to compare with another of the same moment."""
+        return self.words or self.problem
+
 
 def read_observation(
-    log: ImportLog, table: Codes, resource: Resource, observation: Observation
+    log: ImportLog,
+    table: Codes,
+    resource: Resource,
+    observation: Observation,
+    not_of_blood: str = "",
 ) -> list[Reading | Answer]:
-    """What an Observation and its components say of fields, or on a topic."""
+    """What an Observation and its components say of fields, or on a topic.
+
+    `not_of_blood` says why it is no result of blood, where that is known.
+    """
     at = time_of(observation)
     issued = to_datetime(observation.issued) if observation.issued else OLDEST
     if code := _code_in(TOPICS_BY_CODE, observation):
@@ -114,6 +140,8 @@ def read_observation(
             problem = NOT_FINAL
             if observation.status in FINAL:
                 problem = _no_number(raw, part)
+            if field.of_blood and not_of_blood:
+                problem = not_of_blood
             readings[field.path] = Reading(
                 code,
                 resource,
@@ -135,7 +163,11 @@ def _parts(
     one whose code is not read.
     """
     if _code_in(table, observation) and not _is_panel(resource.raw):
-        yield observation, resource.raw
+        if reason := _ambiguous(table, observation):
+            name = _code_in(table, observation)
+            log.leave_out(resource, reason, name, time_of(observation))
+        else:
+            yield observation, resource.raw
     panels = codes_of(observation.code)
     components = observation.component or ()
     for component, raw in zip(
@@ -143,11 +175,9 @@ def _parts(
     ):
         codes = codes_of(component.code, LOINC)
         name = codes[0] if codes else "without a LOINC code"
-        paths = {table[code].path for code in codes if code in table}
-        if not paths:
+        if not _code_in(table, component):
             log.add_aside(resource, "component", f"a component is not read: {name}")
-        elif len(paths) > 1 or any(code not in table for code in codes):
-            reason = "its codes mean more than one thing"
+        elif reason := _ambiguous(table, component):
             log.leave_out(resource, reason, name, part="component")
         elif not is_of_panel(table[codes[0]], panels):
             reason = (
@@ -156,6 +186,18 @@ def _parts(
             log.leave_out(resource, reason, name, part="component")
         else:
             yield component, raw
+
+
+def _ambiguous(table: Codes, part: Part) -> str:
+    """Why it is not clear what a part with a known code is a number of; empty if it is."""
+    codes = codes_of(part.code, LOINC)
+    fields = {table[code].path: table[code] for code in codes if code in table}
+    if len(fields) > 1 or any(code not in table for code in codes):
+        return "its codes mean more than one thing"
+    for field in fields.values():
+        if not is_usual_concept(field, part.code):
+            return "its code of SNOMED CT is not one that is known for it"
+    return ""
 
 
 def _code_in(table: Mapping[str, object], part: Part) -> str:
@@ -205,6 +247,8 @@ def unread(resource: Resource, reason: str, table: Codes) -> Iterator[Reading]:
 
 def _rough_time(raw: Mapping[str, Any]) -> datetime | None:
     """The day of an unchecked Observation, as `effective` looks for it; None if it has none."""
+    if "effectiveTiming" in raw:
+        return None
     times = [raw.get("effectiveDateTime"), raw.get("effectiveInstant")]
     period = raw.get("effectivePeriod")
     if isinstance(period, Mapping):
@@ -265,19 +309,35 @@ def _newest_by_path(
     observed: Iterable[Reading | Answer], log: ImportLog
 ) -> tuple[dict[str, Reading], dict[str, Answer]]:
     """The newest reading of each field, and the newest answer on each topic."""
-    newest_by_path: dict[str, Reading | Answer] = {}
-    for item in sorted(observed, key=lambda item: item.rank):
-        if older := newest_by_path.get(item.path):
-            log.leave_out(older.origin, NEWER, older.code, older.at)
-        newest_by_path[item.path] = item
+    by_path: dict[str, list[Reading | Answer]] = {}
+    for item in sorted(observed, key=lambda item: item.origin.order):
+        by_path.setdefault(item.path, []).append(item)
     readings = {}
     answers = {}
-    for path, item in newest_by_path.items():
+    for path, items in by_path.items():
+        item = _newest(items, log)
         if isinstance(item, Reading):
             readings[path] = item
         else:
             answers[path] = item
     return readings, answers
+
+
+def _newest(items: list[Reading | Answer], log: ImportLog) -> Reading | Answer:
+    """The newest of one path; where two of its moment differ, it says nothing."""
+    rank = max(item.rank for item in items)
+    newest = [item for item in items if item.rank == rank]
+    *others, chosen = newest
+    differs = any(item.said != chosen.said for item in others)
+    for item in items:
+        if item.rank != rank:
+            log.leave_out(item.origin, NEWER, item.code, item.at)
+    for item in others:
+        log.leave_out(item.origin, _TIED if differs else SAME, item.code, item.at)
+    return replace(chosen, problem=_TIED) if differs else chosen
+
+
+_TIED = "there is another of the same moment, which says something else"
 
 
 def _statements(answers: Mapping[str, Answer], log: ImportLog) -> list[Statement]:
@@ -289,7 +349,7 @@ def _statements(answers: Mapping[str, Answer], log: ImportLog) -> list[Statement
             continue
         if topic is DUE_DATE and _has_ended(answer, answers.get(PREGNANCY.path)):
             log.leave_out(answer.origin, NEWER, answer.code, answer.at)
-        elif answer.words:
+        elif answer.words and not answer.problem:
             statements.append(Statement(topic.field, answer.words, answer))
         else:
             log.leave_out(answer.origin, answer.problem, answer.code, answer.at)
@@ -374,8 +434,7 @@ def _in_its_unit(reading: Reading, log: ImportLog) -> tuple[Number, FhirTaken] |
         return None  # never so here: without a number a reading has a problem
     sent_unit = field.sent_unit or field.unit
     try:
-        unit = unit_of(quantity, field.substance)
-        value = field.accepted(quantity.value, unit)
+        value, unit = field.number(quantity)
     except UnitError as error:
         problem = f"LOINC {reading.code}, for {field.path}: {error}; it is sent in {sent_unit}"
         log.leave_out(reading.origin, problem, reading.code, reading.at)

@@ -3,21 +3,24 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from datetime import date, datetime
 from typing import TYPE_CHECKING, Any
 
 from ...errors import SvcRequestError
 from .bundle import Resource, objects, text
+from .extensions import codes_in
 from .history import read_allergy, read_condition, read_family, read_procedure
 from .importing import Import, ImportOptions, Reader
 from .medications import read_request, read_statement
 from .observations import read_observation
 from .report import FhirReport, Untrue
 from .source import FhirSource, read_source
+from .specimens import problem_of_specimen
 from .subject import Subject
 from .times import TODDLER, Clock, FhirTime, age, day, effective
+from .versions import UNDECIDED, current
 
 if TYPE_CHECKING:
     from fhir.resources.R4B.observation import Observation
@@ -29,44 +32,54 @@ def read_patient(
 ) -> tuple[dict[str, Any], FhirReport]:
     """The parameters of a `PatientContext`, and what was taken."""
     source = read_source(record)
+    missing_pages = source.missing_pages()
     if not options.partial:
-        _check_whole(source)
-    subject = Subject(source.resources, options.patient)
+        _check_whole(source, missing_pages)
+    resources, other_versions = current(source.resources)
+    subject = Subject(resources, options.patient)
+    undecided = [
+        resource
+        for resource, reason in other_versions
+        if reason is UNDECIDED and not subject.passes_over(resource)
+    ]
+    _check_decided(undecided)
     if not options.restricted:
-        _check_permitted(source, subject)
+        _check_permitted(source, [*resources, *undecided], subject)
     now = datetime.now().astimezone()
     clock = options.clock or Clock(now.date(), now)
-    importing = Import(clock, subject, options, _medications(source))
+    importing = Import(clock, subject, options)
     if subject.resource is not None:
         _check_alive(importing, subject.resource)
-    for resource in source.resources:
-        if resource.kind != "Medication":  # read where something refers to it
+    for resource, reason in other_versions:
+        importing.leave_out_version(resource, reason)
+    for resource in resources:
+        if resource.kind not in _REFERRED:
             importing.add_resource(resource, _READERS.get(resource.kind))
     parameters, report = importing.parameters_and_report(
-        further_pages=source.further_pages
+        further_pages=bool(missing_pages)
     )
     if not parameters and not options.partial:
         raise SvcRequestError(_empty(report))
     return parameters, report
 
 
-def _medications(source: FhirSource) -> dict[str, Resource]:
-    """The Medication resources by the names that a reference may use."""
-    medications = {}
-    for resource in source.resources:
-        if resource.kind != "Medication":
-            continue
-        if resource.url:
-            medications[resource.url] = resource
-        if resource.id:
-            medications[f"Medication/{resource.id}"] = resource
-    return medications
+def _check_decided(undecided: Iterable[Resource]) -> None:
+    """Refuse a record that does not say who the patient is: who has died may be among them."""
+    entries = [str(item.entry) for item in undecided if item.kind == "Patient"]
+    if entries:
+        raise SvcRequestError(
+            f"The record holds versions of the Patient that differ (entries {', '.join(entries)}), "
+            "and nothing says which is the newest (meta.versionId, meta.lastUpdated): give that "
+            "one alone"
+        )
 
 
-def _check_permitted(source: FhirSource, subject: Subject) -> None:
+def _check_permitted(
+    source: FhirSource, resources: Iterable[Resource], subject: Subject
+) -> None:
     """Refuse a record that a label restricts as a whole, or a consent."""
     resources = [
-        resource for resource in source.resources if not subject.passes_over(resource)
+        resource for resource in resources if not subject.passes_over(resource)
     ]
     labelled = ["Bundle"] if source.restricted else []
     labelled += [
@@ -102,11 +115,12 @@ def _denies(consent: Mapping[str, Any]) -> bool:
     return False
 
 
-def _check_whole(source: FhirSource) -> None:
-    if source.further_pages:
+def _check_whole(source: FhirSource, missing_pages: str) -> None:
+    if missing_pages:
         raise SvcRequestError(
-            "The bundle is one page of several: it links to a next one. Fetch them all and give "
-            "them as a list, or read this page with partial=True"
+            f"The bundle is one page of several: {missing_pages}. Fetch all pages and give them as "
+            "a list, each with its own address (the self link), or read what is there with "
+            "partial=True"
         )
     if source.failed:
         raise SvcRequestError(
@@ -135,13 +149,19 @@ def _empty(report: FhirReport) -> str:
 _DAY = re.compile(r"\d{4}(?:-\d\d){0,2}")
 # US Core's extensions for the sex at birth and for clinical use; Patient.gender is administrative.
 _SEXES: Mapping[str, str] = {
+    "http://hl7.org/fhir/StructureDefinition/patient-sexParameterForClinicalUse":
+        "Sex Parameter for Clinical Use",
+    "http://hl7.org/fhir/us/core/StructureDefinition/us-core-individual-sex": "US Core sex",
     "http://hl7.org/fhir/us/core/StructureDefinition/us-core-birthsex": "US Core birthsex",
     "http://hl7.org/fhir/us/core/StructureDefinition/us-core-sex": "US Core sex",
-}
+}  # fmt: skip
 _SEX_CODES: Mapping[str, str] = {
     "F": "female", "M": "male", "female": "female", "male": "male",
     "248152002": "female", "248153007": "male",  # SNOMED CT
+    "female-typical": "female", "male-typical": "male",
 }  # fmt: skip
+# Nobody is known to have lived longer; the commonest placeholder is the first day of 1900.
+_OLDEST_AGE = 122
 
 
 def _check_alive(importing: Import, resource: Resource) -> None:
@@ -202,6 +222,10 @@ def _add_age(importing: Import, resource: Resource, birth: FhirTime) -> None:
             importing.leave_out(resource, reason, part="age")
             return
         note = "from a date of birth without a day, so up to a year too high"
+    if years > _OLDEST_AGE:
+        reason = f"a date of birth of more than {_OLDEST_AGE} years ago is a placeholder or a slip"
+        importing.leave_out(resource, reason, part="age")
+        return
     importing.person["age"] = years
     line = importing.line(resource, "age")
     importing.lines.append(replace(line, unit="a", note=note))
@@ -213,7 +237,11 @@ def _sex(raw: Mapping[str, Any], gender: str | None) -> tuple[str, str]:
         for extension in objects(raw.get("extension")):
             if extension.get("url") != url:
                 continue
-            if sex := _SEX_CODES.get(str(extension.get("valueCode"))):
+            sexes = {
+                _SEX_CODES[code] for code in codes_in(extension) if code in _SEX_CODES
+            }
+            if len(sexes) == 1:
+                (sex,) = sexes
                 return sex, "" if sex == gender else f"from {name}"
     if gender in {"male", "female", "other"}:
         return gender, ""
@@ -234,13 +262,18 @@ def _read_measured(
         return Untrue("it was made after the day of the record")
     count = len(importing.left_out)
     table = importing.options.codes
-    observed = read_observation(importing, table, resource, observation)
+    whose, not_of_blood = problem_of_specimen(resource, importing.subject)
+    if whose:
+        return whose
+    observed = read_observation(importing, table, resource, observation, not_of_blood)
     importing.observed += observed
     if not observed and len(importing.left_out) == count:
         importing.not_read[resource.name] += 1
     return None
 
 
+# Read where something refers to it.
+_REFERRED = frozenset({"Medication", "Substance", "Specimen"})
 _READERS: Mapping[str, Reader] = {
     "Patient": _read_person,
     "Condition": read_condition,

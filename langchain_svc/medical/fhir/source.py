@@ -7,14 +7,16 @@ lists, one resource, and JSON of these as text, bytes, lines or a file.
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
+from urllib.parse import parse_qsl, urljoin, urlsplit
 
 from ...errors import SvcRequestError
 from .bundle import KIND, Resource, is_restricted, objects, text
+from .names import name_of
 
 _DEEPEST = 4  # a batch's answer is two deep
 _FORMS = (
@@ -27,18 +29,36 @@ _FORMS = (
 class FhirSource:
     """The resources of a record.
 
-    `further_pages` says whether a bundle links to a next page, `failed` whether the server reports
-    an error, and `restricted` whether a bundle has a label that restricts it.
+    `failed` says whether the server reports an error, and `restricted` whether a bundle has a label
+    that restricts it.
     """
 
     resources: list[Resource] = field(default_factory=list)
-    further_pages: bool = False
+    pages: list[_Page] = field(default_factory=list)
     failed: bool = False
     restricted: bool = False
 
-    def add_raw(
-        self, raw: object, place: str, *entry: int, url: str = "", method: str = ""
-    ) -> None:
+    def missing_pages(self) -> str:
+        """What its bundles say that is not here; empty where nothing is missing.
+
+        A next link is settled by the bundle whose own address (its self link) it is. A search says
+        how many it found; its pages must have as many.
+        """
+        by_address = {page.address: page for page in self.pages if page.address}
+        linked = {page.next for page in self.pages if page.next}
+        if linked - by_address.keys():
+            return "it links to a next page that is not among its bundles"
+        counted: set[_Page] = set()
+        for page in sorted(self.pages, key=lambda page: page.address in linked):
+            chain = list(_pages_from(page, by_address, counted))
+            if chain and by_address.get(chain[-1].next) in chain:
+                return "its next links lead in a circle"
+            total = max((item.total for item in chain), default=0)
+            if total > sum(item.matches for item in chain):
+                return "its total is above the number of its entries"
+        return ""
+
+    def add_raw(self, raw: object, place: str, *entry: int, **of_entry: str) -> None:
         """Take a resource, or those of a bundle."""
         if not isinstance(raw, Mapping):
             raise SvcRequestError(
@@ -50,15 +70,23 @@ class FhirSource:
             return
         if kind == "OperationOutcome" and _is_failure(raw):
             self.failed = True
+        self._add(entry, kind, raw, place or kind, **of_entry)
+
+    def _add(
+        self,
+        entry: tuple[int, ...],
+        kind: str,
+        raw: Mapping[str, Any],
+        place: str,
+        **of_entry: str,
+    ) -> None:
         index: int | str = 0
         if len(entry) == 1:
             index = entry[0]
         elif entry:  # of a bundle within a bundle
             index = ".".join(map(str, entry))
         order = len(self.resources)
-        self.resources.append(
-            Resource(index, kind, raw, place or kind, order, url, method)
-        )
+        self.resources.append(Resource(index, kind, raw, place, order, **of_entry))
 
     def _add_bundle(
         self, raw: Mapping[str, Any], place: str, entry: tuple[int, ...]
@@ -74,28 +102,90 @@ class FhirSource:
             )
         if is_restricted(raw):
             self.restricted = True
-        for link in objects(raw.get("link")):
-            if link.get("relation") == "next":
-                self.further_pages = True
         entries = raw.get("entry", [])
         if not isinstance(entries, (list, tuple)):
             raise SvcRequestError(f"{place}.entry must be a list")
+        self.pages.append(_page(raw, entries))
         for index, item in enumerate(entries):
             item_place = f"{place}.entry[{index}]"
             if not isinstance(item, Mapping):
                 raise SvcRequestError(f"{item_place} must be an object")
-            if item.get("resource") is None:
-                continue
-            request = item.get("request")
-            method = request.get("method") if isinstance(request, Mapping) else ""
-            self.add_raw(
-                item["resource"],
-                f"{item_place}.resource",
-                *entry,
-                index,
-                url=text(item.get("fullUrl")),
-                method=text(method),
-            )
+            self._add_entry(item, item_place, (*entry, index))
+
+    def _add_entry(
+        self, item: Mapping[str, Any], place: str, entry: tuple[int, ...]
+    ) -> None:
+        request = next(objects([item.get("request")]), {})
+        response = next(objects([item.get("response")]), {})
+        of_entry = {
+            "url": text(item.get("fullUrl")),
+            "method": text(request.get("method")),
+            "target": text(request.get("url")),
+            "answered": text(response.get("lastModified")),
+        }
+        if item.get("resource") is not None:
+            self.add_raw(item["resource"], f"{place}.resource", *entry, **of_entry)
+        elif of_entry["method"] == "DELETE":
+            # What it deletes may stand elsewhere in the record.
+            self._add(entry, _kind_of(of_entry["target"]), {}, place, **of_entry)
+
+
+@dataclass(frozen=True, eq=False)
+class _Page:
+    """A bundle as a page of a search: its address, that of the next page, how many were found."""
+
+    address: object
+    next: object
+    total: int
+    matches: int
+
+
+def _page(raw: Mapping[str, Any], entries: Sequence[Any]) -> _Page:
+    links = {
+        text(link.get("relation")): text(link.get("url"))
+        for link in objects(raw.get("link"))
+    }
+    own = links.get("self", "")
+    matches = sum(map(_is_match, objects(entries)))
+    total = raw.get("total")
+    if not isinstance(total, int) or isinstance(total, bool):
+        total = 0
+    return _Page(_address(own), _address(links.get("next", ""), own), total, matches)
+
+
+def _is_match(entry: Mapping[str, Any]) -> bool:
+    """Whether a search found an entry, and did not only include it."""
+    search = next(objects([entry.get("search")]), {})
+    return "resource" in entry and search.get("mode", "match") == "match"
+
+
+def _address(url: str, within: str = "") -> object:
+    """An address to compare; None for none. Its parameters may have any order."""
+    if not url:
+        return None
+    try:
+        parts = urlsplit(urljoin(within, url))
+    except ValueError:
+        return url
+    return (*parts[:3], tuple(sorted(parse_qsl(parts.query, keep_blank_values=True))))
+
+
+def _pages_from(
+    page: _Page, by_address: Mapping[object, _Page], counted: set[_Page]
+) -> Iterator[_Page]:
+    """A page and those that follow it, each once."""
+    following: _Page | None = page
+    while following is not None and following not in counted:
+        counted.add(following)
+        yield following
+        following = by_address.get(following.next)
+
+
+def _kind_of(url: str) -> str:
+    """The type that a request names; where it names none, any."""
+    name = name_of(url)
+    kind = name.kind if name else url.partition("?")[0].rpartition("/")[2]
+    return kind if KIND.fullmatch(kind) else "Resource"
 
 
 def _kind(raw: Mapping[str, Any], place: str) -> str:
@@ -121,8 +211,6 @@ def read_source(record: object) -> FhirSource:
         source.add_raw(value, "")
         return source
     for index, item in enumerate(value):
-        # What follows in the list is the next page of what stood before.
-        source.further_pages = False
         source.add_raw(item, f"resources[{index}]", index)
     return source
 

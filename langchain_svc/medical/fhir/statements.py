@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from datetime import date
 from typing import TYPE_CHECKING
 
-from .concepts import NOTHING, Words, codes_of, says_nothing, typed_words, words_of
+from .concepts import Words, codes_of, nothing_said, typed_words, words_of
 from .fields import HISTORY, RISKS
 from .times import as_of, day, days_before, time_of
 
@@ -121,12 +121,12 @@ class Topic:
         """The answer in words, or None and the reason."""
         if observation.status not in FINAL:
             return None, NOT_FINAL
-        if says_nothing(observation.valueCodeableConcept):
-            return None, NOTHING
+        if nothing := nothing_said(observation.valueCodeableConcept):
+            return None, nothing
         if not self._is_current(observation, today):
             return None, f"it is not known to be of the last {self.lasts} days"
         words = self.read_words(observation, today)
-        return words, "its answer is not one that is read"
+        return words, "" if words else "its answer is not one that is read"
 
     def _is_current(self, observation: Observation, today: date) -> bool:
         if self.lasts is None:

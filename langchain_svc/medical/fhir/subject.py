@@ -2,21 +2,14 @@
 
 from __future__ import annotations
 
-import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
 
 from ...errors import SvcRequestError
 from .bundle import Resource, text
+from .names import Name, Names, name_of, names_of
 
-_PATIENT = re.compile(
-    r"(?:.*/)?Patient/([A-Za-z0-9.-]{1,64})(?:/_history/[A-Za-z0-9.-]+)?"
-)
 _OF_A_PATIENT = frozenset({"FamilyMemberHistory", "AllergyIntolerance", "Consent"})
-_ABSOLUTE = ("http://", "https://")
-
-
-def _without_version(url: str) -> str:
-    return url.partition("/_history/")[0]
 
 
 class Subject:
@@ -27,69 +20,57 @@ class Subject:
     """
 
     def __init__(
-        self, resources: Iterable[Resource], patient: str | None = None
+        self, resources: Sequence[Resource], patient: str | None = None
     ) -> None:
-        self._kinds = {
-            resource.url: resource.kind for resource in resources if resource.url
-        }
+        self._names = Names(resources)
         self._is_named = patient is not None
         self._look_for_others(resources)
-        self._url = ""
-        self._id = ""
+        self._own: tuple[Name, ...] = ()
         patients = [resource for resource in resources if resource.kind == "Patient"]
         if patient is not None:
-            is_reference = "/" in patient or ":" in patient
-            self._point_to(patient if is_reference else f"Patient/{patient}")
+            name = _name_given(patient)
+            self._own = (name,)
             patients = [
-                resource
-                for resource in patients
-                if self._is(resource.url) or resource.id == self._id
+                found for found in self._names.all_of(name) if found.kind == "Patient"
             ]
-        if len(set(map(_identity, patients))) > 1:
+        if len(patients) > 1:
             entries = ", ".join(str(resource.entry) for resource in patients[:10])
             raise SvcRequestError(
                 f"The record holds {len(patients)} patients (entries {entries}); a record is about "
-                "one: give one for each, or name one with patient="
+                "one: give one for each, or name one with patient=, by its whole address where "
+                "two servers have one of its id"
             )
         self.resource = patients[0] if patients else None
         if self.resource is not None:
-            self._url = _without_version(self.resource.url)
-            self._id = self.resource.id or _id_of(self._url)
-
-    def _point_to(self, reference: str) -> None:
-        self._url = _without_version(reference)
-        self._id = _id_of(reference)
+            self._own = names_of(self.resource)
 
     def _look_for_others(self, resources: Iterable[Resource]) -> None:
         """Note the servers, and whether the source knows one patient alone.
 
         If so, a resource without a reference can only be that patient's.
         """
-        ids = set()
-        self._servers = set()
+        owners: set[object] = set()
+        self._servers: set[str] = set()
         for resource in resources:
-            if resource.kind == "Patient":
-                ids.add(resource.id)
-            name = _name_of_patient(resource)
-            if not self._names_a_patient(name):
-                continue
-            ids.add(_id_of(name))
-            if name.startswith(_ABSOLUTE):
-                self._servers.add(_server_of(name))
-        self._is_alone = len(ids - {""}) <= 1 and len(self._servers) <= 1
+            for name in _patients_of(resource):
+                if self._is_a_patient(name):
+                    owners.add(self._identity(name))
+                    self._servers |= {name.server} - {""}
+        self._is_alone = len(owners) <= 1 and len(self._servers) <= 1
+
+    def _identity(self, name: Name) -> object:
+        """The Patient that a name means, or else its id."""
+        found = self._names.all_of(name)
+        return found[0].order if len(found) == 1 else name.id
 
     def passes_over(self, resource: Resource) -> bool:
         """Whether the caller named a patient, and a resource is another's."""
         if not self._is_named:
             return False
         if resource.kind == "Patient":
-            if self.resource is None:
-                return True
-            return _identity(resource) != _identity(self.resource)
-        reference = _reference(resource)
-        if not self._names_a_patient(reference):
-            return False
-        return not self._is(_without_version(reference))
+            return not any(map(self._is, names_of(resource)))
+        name = _name_of_owner(resource.raw, resource.kind, resource)
+        return name is not None and self._is_a_patient(name) and not self._is(name)
 
     def owns(self, resource: Resource) -> bool:
         """Whether a resource is this patient's; False if that is unclear.
@@ -97,73 +78,78 @@ class Subject:
         Raises:
             SvcRequestError: It is another patient's.
         """
-        name = _element(resource)
-        if resource.raw.get(name) is None:
+        element = _element(resource.kind)
+        if resource.raw.get(element) is None:
             return resource.kind == "Patient" or self._is_alone
-        reference = _reference(resource)
-        if not self._names_a_patient(reference):
+        name = _name_of_owner(resource.raw, resource.kind, resource)
+        if name is None or not self._is_a_patient(name):
             return False
-        if not self._url and not self._id:
-            self._point_to(reference)  # no Patient: the first reference decides
-        if self._is(_without_version(reference)):
-            return not self._is_of_an_unknown_server(reference)
+        if not self._own:
+            self._own = (name,)  # no Patient: the first reference decides
+        if self._is(name):
+            return not self._is_of_an_unknown_server(name)
+        if any(own.id == name.id for own in self._own):
+            return False  # of another server, where the same id may be anybody's
         raise SvcRequestError(
-            f"{resource.place} ({resource.kind}): {name} is another patient than that of the "
+            f"{resource.place} ({resource.kind}): {element} is another patient than that of the "
             "record, which is about one: give one record for each, or name one with patient="
         )
 
-    def _names_a_patient(self, reference: str) -> bool:
-        kind = self._kinds.get(reference)
-        if kind is not None:
-            return kind == "Patient"
-        return reference.startswith("urn:") or _PATIENT.fullmatch(reference) is not None
+    def is_another(self, raw: Mapping[str, Any], kind: str, origin: Resource) -> bool:
+        """Whether what a resource refers to says that it is of somebody else."""
+        name = _name_of_owner(raw, kind, origin)
+        return name is not None and not self._is(name)
 
-    def _is_of_an_unknown_server(self, reference: str) -> bool:
+    def resolved(
+        self, reference: str, origin: Resource
+    ) -> tuple[Mapping[str, Any], Resource] | None:
+        """What a resource refers to, with what it stands in; None where that is not clear."""
+        return self._names.resolved(reference, origin)
+
+    def _is_a_patient(self, name: Name) -> bool:
+        if name.kind:
+            return name.kind == "Patient"
+        kinds = {resource.kind for resource in self._names.all_of(name)}
+        # A URN of nothing that is in the source is taken for a patient's.
+        return kinds == {"Patient"} or (not kinds and bool(name.id))
+
+    def _is_of_an_unknown_server(self, name: Name) -> bool:
         """Whether several servers have a patient of this id, and it is unclear which is meant."""
-        if not reference.startswith(_ABSOLUTE) or self._url.startswith(_ABSOLUTE):
+        if len(self._servers) <= 1:
             return False
-        return len(self._servers) > 1
+        return all(own.server != name.server for own in self._own)
 
-    def _is(self, reference: str) -> bool:
-        if reference == self._url:
-            return True
-        if reference.startswith(_ABSOLUTE) and self._url.startswith(_ABSOLUTE):
-            return False  # the same id on two servers is two patients
-        return bool(self._id) and _id_of(reference) == self._id
+    def _is(self, name: Name) -> bool:
+        return any(own.may_be(name) for own in self._own)
 
 
-def _identity(patient: Resource) -> tuple[str, str, int]:
-    """What tells Patient resources apart: pages of one search may repeat the same."""
-    server = ""
-    if patient.url.startswith(_ABSOLUTE):
-        server = _without_version(patient.url)
-    name = patient.id or patient.url
-    return (server, name, 0 if name else patient.order)
+def _name_given(patient: str) -> Name:
+    is_reference = "/" in patient or ":" in patient
+    name = name_of(patient if is_reference else f"Patient/{patient}")
+    if name is None:
+        raise SvcRequestError(
+            "patient= must be the id of a Patient, or a reference such as Patient/123, its whole "
+            "address or a urn:uuid"
+        )
+    return name
 
 
-def _element(resource: Resource) -> str:
+def _element(kind: str) -> str:
     """The element that says whose a resource is."""
-    return "patient" if resource.kind in _OF_A_PATIENT else "subject"
+    return "patient" if kind in _OF_A_PATIENT else "subject"
 
 
-def _reference(resource: Resource) -> str:
-    element = resource.raw.get(_element(resource))
+def _name_of_owner(raw: Mapping[str, Any], kind: str, origin: Resource) -> Name | None:
+    """Whose a resource says it is; it is `origin`, or stands in it."""
+    element = raw.get(_element(kind))
     if not isinstance(element, Mapping):
-        return ""
-    return text(element.get("reference"))
+        return None
+    return name_of(text(element.get("reference")), origin.url)
 
 
-def _id_of(reference: str) -> str:
-    if reference.startswith("urn:"):
-        return reference.rpartition(":")[2]
-    match = _PATIENT.fullmatch(reference)
-    return match[1] if match else ""
-
-
-def _name_of_patient(resource: Resource) -> str:
-    """The address of a Patient, or the reference to one."""
-    return resource.url if resource.kind == "Patient" else _reference(resource)
-
-
-def _server_of(reference: str) -> str:
-    return reference.partition("/Patient/")[0]
+def _patients_of(resource: Resource) -> tuple[Name, ...]:
+    """The names of a Patient, or the reference to one."""
+    if resource.kind == "Patient":
+        return names_of(resource)
+    name = _name_of_owner(resource.raw, resource.kind, resource)
+    return (name,) if name else ()

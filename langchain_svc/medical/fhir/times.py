@@ -113,6 +113,8 @@ def end_of(period: Period | None) -> FhirTime | None:
 
 def effective(observation: Observation) -> FhirTime | None:
     """When an observation was made; the end of a period. None if that is unknown."""
+    if observation.effectiveTiming:
+        return None  # several moments, of which nobody says which the value is of
     return (
         observation.effectiveDateTime
         or observation.effectiveInstant
@@ -134,6 +136,15 @@ def year(moment: FhirTime | None) -> str:
     if moment is None:
         return ""
     return f"{day(moment):%Y}"
+
+
+def month(moment: FhirTime | None) -> str:
+    """The month of a FHIR date or time, or the year where it says no more; empty for None."""
+    if moment is None:
+        return ""
+    if isinstance(moment, str):
+        return moment
+    return f"{day(moment):%Y-%m}"
 
 
 def as_of(days: int | None) -> str:

@@ -72,7 +72,7 @@ class Substance:
 
     `molar_mass` is in grams a mole, and `charge` is that of the ion if it is always the same. An
     `international` one counts U and international units as one. A `bare` number has no unit, and
-    in % it would be another quantity.
+    in % it would be another quantity. One that is `in_moles` has another mass than what it counts.
     """
 
     molar_mass: float | None = None
@@ -80,6 +80,7 @@ class Substance:
     international: bool = False
     hba1c: bool = False
     bare: bool = False
+    in_moles: bool = False
 
 
 _UNKNOWN = Substance()
@@ -96,19 +97,52 @@ def spelled(unit: str) -> str:
 def unit_of(quantity: Quantity, substance: Substance = _UNKNOWN) -> str:
     """The UCUM unit of a Quantity: its code, or else the text of its unit.
 
-    A code of another system, such as SNOMED CT, is no UCUM code; then the text counts.
+    A code of another system, such as SNOMED CT, is no UCUM code; then the text counts. A text that
+    is read as another unit than the code leaves it open which of them is meant.
     """
+    printed = _written(quantity.unit)
     if quantity.system == UCUM and quantity.code:
-        return spelled(quantity.code)
-    words = quantity.unit
-    if quantity.code and not quantity.system:
-        words = quantity.code
-    words = (words or "").strip()
-    if words:
-        return _WORDS.get(words) or spelled(words)
+        code = spelled(quantity.code)
+        if _contradicts(printed, code, substance):
+            raise UnitError("its unit is printed as another one than its code is")
+    elif quantity.code and not quantity.system:
+        code = _written(quantity.code)
+    else:
+        code = printed
+    if code:
+        return _of_moles(code, substance)
     if substance.bare and not quantity.code:
         return "1"
     raise UnitError("it has no unit")
+
+
+def _written(words: str | None) -> str:
+    """A unit as people write it, in UCUM's spelling."""
+    words = (words or "").strip()
+    return _WORDS.get(words) or spelled(words)
+
+
+def _contradicts(printed: str, code: str, substance: Substance) -> bool:
+    """Whether a printed text is read as another unit than a code."""
+    try:
+        read_unit(code)
+        notes = read_unit(printed).notes
+    except UnknownUnitError:
+        return False  # it may be printed in any words
+    if not notes:
+        code = re.sub(r"\{[^{}]*\}", "", code).rstrip(
+            "/."
+        )  # a print has no room for it
+    try:
+        return bool(converted(Decimal(1), printed, code, substance) != 1)
+    except UnitError:
+        return True
+
+
+def _of_moles(unit: str, substance: Substance) -> str:
+    if substance.in_moles and not read_unit(unit).moles:
+        raise UnitError("it counts molecules, and its unit weighs another thing")
+    return unit
 
 
 def converted(value: Decimal, unit: str, to: str, substance: Substance) -> int | float:
