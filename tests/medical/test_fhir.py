@@ -228,7 +228,7 @@ LOCAL = "http://hospital.example/codes"
 
 
 @pytest.mark.parametrize(
-    ("code", "text", "typed"),
+    ("code", "text", "by_code"),
     [
         (
             {
@@ -238,23 +238,24 @@ LOCAL = "http://hospital.example/codes"
                 "text": "diabetes",
             },
             "Diabetes",
-            False,
+            "SNOMED CT 1",
         ),
-        ({"text": "  sugar \n disease "}, "sugar disease", True),
-        ({"coding": [{"system": LOCAL, "display": "sugar"}]}, "sugar", True),
+        ({"text": "  sugar \n disease "}, "sugar disease", None),
+        ({"coding": [{"system": LOCAL, "display": "sugar"}]}, "sugar", None),
+        ({"coding": [{"system": LOCAL, "code": "sugar 1"}]}, "codes sugar 1", None),
         (
             {"coding": [{"system": "http://hl7.org/fhir/sid/icd-10", "code": "E11.9"}]},
             "ICD-10 E11.9",
-            False,
+            "ICD-10 E11.9",
         ),
     ],
 )
-def test_words_of_a_terminology_go_first(code, text, typed):
+def test_words_of_a_terminology_go_first(code, text, by_code):
     record = taken(condition(code=code))
     assert record.medical_history == (text,)
-    assert record.fhir_report.taken[-1].note == ("typed" if typed else "")
+    assert record.fhir_report.taken[-1].note == ("" if by_code else "typed")
     without = taken(condition(code=code), typed_texts="leave_out")
-    assert without.medical_history == (() if typed else (text,))
+    assert without.medical_history == ((by_code,) if by_code else ())
 
 
 # -- observations ----------------------------------------------------------------------------------

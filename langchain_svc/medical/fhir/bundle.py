@@ -108,7 +108,7 @@ class ElementError(Exception):
 
 @dataclass(frozen=True)
 class Resource:
-    """One entry's resource, unchecked; `check()` checks it.
+    """One entry's resource, unchecked.
 
     Reports name it by its index `entry`, errors by its `place`. `order` is its number among all
     resources; `url` and `method` are those of its entry.
@@ -165,10 +165,6 @@ class Resource:
             return _codes_of(self.raw)
         except (AttributeError, KeyError, TypeError):
             return set()
-
-    def check(self) -> Any:
-        """Its used elements as an object of fhir.resources, or an ElementError."""
-        return checked(self.kind, self.raw)
 
 
 def _codes_of(part: Mapping[str, Any]) -> set[str]:

@@ -8,8 +8,8 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Any, TypeAlias
 
-from .bundle import ElementError, Resource, is_of_another_version, is_of_r4
-from .concepts import LONGEST_TYPED, Words
+from .bundle import ElementError, Resource, checked, is_of_another_version, is_of_r4
+from .concepts import LONGEST_TYPED, Words, name_by_codes
 from .extensions import extensions_of
 from .fields import HISTORY, MEDICATIONS, RISKS, Codes
 from .observations import Answer, Reading, Statement, newest, unread
@@ -146,12 +146,19 @@ class Import(ImportLog):
             self._leave_out_unread(resource, problem)
 
     def _read(self, reader: Reader, resource: Resource) -> None:
-        checked = resource.check()
-        reason = self._out_of_time(checked) or reader(self, resource, checked)
+        elements = self.checked(resource.kind, resource.raw)
+        reason = self._out_of_time(elements) or reader(self, resource, elements)
         if reason:
             self.leave_out(resource, reason)
         for name in extensions_of(resource).unknown:
             self.add_aside(resource, "extension", f"an extension is not read: {name}")
+
+    def checked(self, kind: str, raw: Mapping[str, Any]) -> Any:
+        """A resource's used elements, of codes alone where nothing is sent that a sender wrote."""
+        elements = checked(kind, raw)
+        if self.options.typed_texts == "leave_out":
+            name_by_codes(elements)
+        return elements
 
     def _leave_out_unread(self, resource: Resource, problem: str) -> None:
         """Leave out what cannot be read; an Observation may be the newest all the same."""

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from datetime import date
 from typing import TYPE_CHECKING, Any
 
-from .bundle import ElementError, Resource, checked, objects
+from .bundle import ElementError, Resource, objects
 from .concepts import NOTHING, Words, line, says_nothing, typed_words, words_of
 from .extensions import NOT_TAKEN, extensions_of
 from .fields import MEDICATIONS
@@ -149,7 +149,7 @@ def _referred(
     if raw is not None:
         if importing.options.leaves_out(raw):
             raise ElementError("the application never sends it (leave_out)")
-        medication: Medication = checked("Medication", raw)
+        medication: Medication = importing.checked("Medication", raw)
         if says_nothing(medication.code):
             return ()
         words = _with_ingredients(importing, resource, medication)
