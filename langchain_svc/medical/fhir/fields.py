@@ -26,6 +26,7 @@ from ...errors import SvcRequestError
 from .concepts import codes_of
 from .ucum import UnknownUnitError, read_unit
 from .units import Substance, UnitError, converted, spelled
+from .wording import reading_in_words, unit_in_words
 
 if TYPE_CHECKING:
     from fhir.resources.R4B.codeableconcept import CodeableConcept
@@ -95,13 +96,20 @@ class Field:
         """Its name within a patient, such as `vital_signs.temperature`."""
         return f"{self.group}.{self.name}"
 
+    @property
+    def words(self) -> str:
+        """Its name for a reader, such as "urea nitrogen"."""
+        return reading_in_words(self.name)
+
     def accepted(self, value: Decimal, unit: str) -> int | float:
         """A value in the unit that is sent; a UnitError if there is none, or no patient has it."""
         number = converted(value, unit, self.unit, self.substance)
         if not self.low <= number <= self.high:
+            unit = unit_in_words(self.unit)
+            bounds = f"{self.low:g} and {self.high:g} {unit}".rstrip()
             raise UnitError(
-                f"it is not between {self.low:g} and {self.high:g} {self.unit}, which no patient "
-                "has: probably another unit, or a slip"
+                f"it is not between {bounds}, which no patient has: probably another unit, or a "
+                "slip"
             )
         if not self.sent_unit:
             return number
@@ -216,8 +224,13 @@ _BY_CODE = _by_code(_VITAL, _VITAL_SIGNS) | _by_code(_LAB, (*_LAB_RESULTS, *_COM
 # The order in which readings are sent.
 ORDER = tuple(dict.fromkeys(field.path for field in _BY_CODE.values()))
 
+
+def _folded(name: str) -> str:
+    return re.sub(r"[\s_]", "", name).lower()
+
+
 _BY_NAME: dict[tuple[str, str], Field] = {
-    (field.group, field.name.lower()): field for field in _BY_CODE.values()
+    (field.group, _folded(field.name)): field for field in _BY_CODE.values()
 }
 _BY_NAME[_VITAL, "spo2"] = _BY_NAME[_VITAL, "oxygensaturation"]
 # Units in which a number may have come by mistake, the most usual first.
@@ -254,8 +267,14 @@ def usual_unit(group: str, name: str) -> str:
     return field.unit
 
 
+def known_reading(group: str, name: str) -> str:
+    """The name of a reading for a reader; empty if it is not known, since it may say anything."""
+    field = _field_named(group, name)
+    return field.words if field else ""
+
+
 def _field_named(group: str, name: str) -> Field | None:
-    return _BY_NAME.get((group, re.sub(r"[\s_]", "", name).lower()))
+    return _BY_NAME.get((group, _folded(name)))
 
 
 def _is_possible(field: Field, value: float, unit: str) -> bool:

@@ -13,7 +13,7 @@ from .concepts import LONGEST_TYPED, Words, name_by_codes
 from .extensions import extensions_of
 from .fields import HISTORY, MEDICATIONS, RISKS, Codes
 from .observations import Answer, Reading, Statement, newest, unread
-from .report import SAME, FhirReport, FhirTaken, ImportLog, Untrue
+from .report import OF_OTHERS, SAME, FhirReport, FhirTaken, ImportLog, Untrue
 from .statements import TOPICS_BY_CODE
 from .subject import Subject
 from .times import Clock, days_before
@@ -72,10 +72,17 @@ class Import(ImportLog):
     observed: list[Reading | Answer] = field(default_factory=list)
     not_read: Counter[str] = field(default_factory=Counter)
 
+    def name_of(self, code: str) -> str:
+        """What a LOINC code is called for a reader; empty if it is not known."""
+        if code in TOPICS_BY_CODE:
+            return TOPICS_BY_CODE[code].path
+        reading = self.options.codes.get(code)
+        return reading.words if reading else ""
+
     def add_resource(self, resource: Resource, reader: Reader | None) -> None:
         """Take what a resource holds, or record why not."""
         if self.subject.passes_over(resource):
-            self.not_read["of other patients"] += 1
+            self.not_read[OF_OTHERS] += 1
             return
         if resource.kind == "Patient" and self.person:
             self.leave_out(resource, SAME)

@@ -33,6 +33,7 @@ from .statements import (
 )
 from .times import OLDEST, Clock, as_of, rough_day, time_of, to_datetime
 from .units import UnitError, unit_of
+from .wording import unit_in_words
 
 if TYPE_CHECKING:
     from fhir.resources.R4B.observation import Observation, ObservationComponent
@@ -377,7 +378,8 @@ def _in_its_unit(reading: Reading, log: ImportLog) -> tuple[Number, FhirTaken] |
         unit = unit_of(quantity, field.substance)
         value = field.accepted(quantity.value, unit)
     except UnitError as error:
-        problem = f"LOINC {reading.code}, for {field.path}: {error}; it is sent in {sent_unit}"
+        words = unit_in_words(sent_unit)
+        problem = f"{error}; it is sent {f'in {words}' if words else 'without a unit'}"
         log.leave_out(reading.origin, problem, reading.code, reading.at)
         return None
     line = log.line(reading.origin, field.path, reading.code, reading.at)

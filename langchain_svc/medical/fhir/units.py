@@ -120,8 +120,8 @@ def converted(value: Decimal, unit: str, to: str, substance: Substance) -> int |
         source = read_unit(unit)
         target = read_unit(to)
     except UnknownUnitError:
-        raise UnitError(f"its unit cannot be converted to {to}") from None
-    _check_kind(source, target, to, substance)
+        raise UnitError("its unit cannot be converted") from None
+    _check_kind(source, target, substance)
     if substance.hba1c and source.amounts != target.amounts:
         return _rounded(_other_scale(float(value), source, target))
     if substance.international:
@@ -132,26 +132,22 @@ def converted(value: Decimal, unit: str, to: str, substance: Substance) -> int |
         target = target.by_charge(substance.charge)
     elif source.equivalents != target.equivalents:
         raise UnitError(
-            f"its unit cannot be converted to {to}: the charge that equivalents count is not known"
+            "its unit cannot be converted: the charge that equivalents count is not known"
         )
     if substance.molar_mass is not None:
         source = source.by_mass(source.moles - target.moles, substance.molar_mass)
     # % and mmol/mol have no dimension either, and are not multiples of each other.
     if source.powers != target.powers or source.amounts != target.amounts:
-        raise UnitError(f"its unit cannot be converted to {to}")
+        raise UnitError("its unit cannot be converted")
     base = float(value) * source.factor + source.offset
     return _rounded((base - target.offset) / target.factor)
 
 
-def _check_kind(source: Unit, target: Unit, to: str, substance: Substance) -> None:
+def _check_kind(source: Unit, target: Unit, substance: Substance) -> None:
     if substance.bare and source.factor != target.factor:
-        raise UnitError(
-            f"its unit cannot be converted to {to}: it is a number without a unit"
-        )
+        raise UnitError("its unit cannot be converted: it is a number without a unit")
     if _differ(source.notes, target.notes):
-        raise UnitError(
-            f"its unit cannot be converted to {to}: their notes in braces differ"
-        )
+        raise UnitError("its unit cannot be converted: their notes in braces differ")
 
 
 def _rounded(value: float) -> float:
