@@ -405,6 +405,13 @@ def test_a_bedside_result_reaches_the_record_without_an_option(code, value, unit
     assert sent(observation(code, quantity(value, unit)))["labResults"] == {name: value}
 
 
+def test_what_a_sender_wrote_as_the_code_of_a_component_is_not_repeated():
+    named = [component(1, "1", "Erika Mustermann"), component(1, "1", "8867-4", "Erika Mustermann")]
+    record = taken(panel("85354-9", component(120, "mm[Hg]", "8480-6"), *named))
+    assert len(reasons(record)) == 2
+    assert "Erika" not in repr(record.fhir_report)
+
+
 def test_codes_that_are_not_read_are_counted_by_name():
     observations = [observation("1798-8", quantity(80, "U/L"))] * 2
     observations += [

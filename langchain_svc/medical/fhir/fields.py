@@ -285,6 +285,11 @@ def _is_possible(field: Field, value: float, unit: str) -> bool:
     return True
 
 
+def is_loinc(code: str) -> bool:
+    """Whether a text has the form of a LOINC code."""
+    return _CODE.fullmatch(code) is not None
+
+
 def fields_by_code(
     lab_codes: Mapping[str, str] | Literal["common"],
     units: Mapping[str, str],
@@ -329,7 +334,7 @@ def _with_lab_codes(
     fields = {field.name: field for field in _BY_CODE.values()}
     table = dict(_BY_CODE)
     for code, name in lab_codes.items():
-        if not _CODE.fullmatch(code):
+        if not is_loinc(code):
             raise SvcRequestError(
                 "lab_codes must have LOINC codes such as 2345-7 as its keys"
             )

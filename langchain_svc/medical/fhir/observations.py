@@ -19,7 +19,16 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 from .bundle import Resource, objects
 from .concepts import LOINC, Words, codes_of
-from .fields import HISTORY, ORDER, RISKS, Codes, Field, is_of_panel, is_usual_site
+from .fields import (
+    HISTORY,
+    ORDER,
+    RISKS,
+    Codes,
+    Field,
+    is_loinc,
+    is_of_panel,
+    is_usual_site,
+)
 from .report import NEWER, FhirTaken, ImportLog
 from .statements import (
     DUE_DATE,
@@ -143,7 +152,7 @@ def _parts(
         components, objects(resource.raw.get("component")), strict=False
     ):
         codes = codes_of(component.code, LOINC)
-        name = codes[0] if codes else "without a LOINC code"
+        name = next(filter(is_loinc, codes), "without a LOINC code")
         paths = {table[code].path for code in codes if code in table}
         if not paths:
             log.add_aside(resource, "component", f"a component is not read: {name}")
