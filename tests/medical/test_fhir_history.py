@@ -471,6 +471,28 @@ def test_a_medication_resource_tells_its_strength():
     assert taken(two, request).current_medications == (f"Metformin{contents}{contents}",)
 
 
+@pytest.mark.parametrize(
+    ("unit", "is_typed"),
+    [
+        ("mg", False),
+        ("mg/mL", False),
+        ("tablet", True),
+        ("mg for Erika", True),
+        ("mg{Erika}", True),
+    ],
+)
+def test_a_strength_in_a_unit_that_somebody_typed_was_typed(unit, is_typed):
+    strength = {"numerator": {"value": 500, "unit": unit}}
+    ingredient = {"itemCodeableConcept": concept("387137007", "X"), "strength": strength}
+    inside = {"resourceType": "Medication", "id": "m", "code": concept("1", "X")}
+    request = {**refers("#m"), "contained": [{**inside, "ingredient": [ingredient]}]}
+    assert taken(request).current_medications == (f"X; contains X 500 {unit}",)
+    without = taken(request, typed_texts="leave_out")
+    contents = "" if is_typed else f"; contains SNOMED CT 387137007 500 {unit}"
+    assert without.current_medications == (f"SNOMED CT 1{contents}",)
+    assert without.fhir_report.missing() == ({"text": 1} if is_typed else {})
+
+
 # -- risk factors -----------------------------------------------------------------------------------
 
 

@@ -12,6 +12,7 @@ from .extensions import NOT_TAKEN, extensions_of
 from .fields import MEDICATIONS
 from .importing import Import
 from .times import FhirTime, day, is_past, start_of
+from .units import is_unit
 
 if TYPE_CHECKING:
     from fhir.resources.R4B.dosage import Dosage
@@ -178,22 +179,26 @@ def _contents(ingredient: MedicationIngredient) -> Words | None:
     """An ingredient with its strength as it is given: contains metformin 500 mg / 1 tablet."""
     names = words_of(ingredient.itemCodeableConcept)[:1]
     parts = [name.text for name in names]
+    amounts: list[Words] = []
     if strength := ingredient.strength:
-        amounts = (_amount(strength.numerator), _amount(strength.denominator))
-        if any(amounts):
-            parts.append(" / ".join(filter(None, amounts)))
+        amounts += _amount(strength.numerator)
+        amounts += _amount(strength.denominator)
+    if amounts:
+        parts.append(" / ".join(amount.text for amount in amounts))
     if not parts:
         return None
-    typed = any(name.typed for name in names)
+    typed = any(words.typed for words in (*names, *amounts))
     return Words(f"contains {' '.join(parts)}", typed)
 
 
-def _amount(quantity: Quantity | None) -> str:
-    """A number with its unit; empty if either is missing."""
+def _amount(quantity: Quantity | None) -> list[Words]:
+    """A number with its unit; none if either is missing. What is no unit of UCUM was typed."""
     if quantity is None or quantity.value is None:
-        return ""
+        return []
     unit = line(quantity.unit) or quantity.code
-    return f"{quantity.value:g} {unit}" if unit else ""
+    if not unit:
+        return []
+    return [Words(f"{quantity.value:g} {unit}", not is_unit(unit))]
 
 
 def _contained(resource: Resource, name: str) -> Mapping[str, Any] | None:

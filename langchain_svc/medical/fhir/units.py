@@ -93,6 +93,15 @@ def spelled(unit: str) -> str:
     return _SPELLINGS.get(unit, unit)
 
 
+def is_unit(text: str) -> bool:
+    """Whether a text is a unit and nothing else: between braces anything may stand."""
+    try:
+        read_unit(spelled(text))
+    except UnknownUnitError:
+        return False
+    return "{" not in text
+
+
 def unit_of(quantity: Quantity, substance: Substance = _UNKNOWN) -> str:
     """The UCUM unit of a Quantity: its code, or else the text of its unit.
 
