@@ -428,6 +428,12 @@ def coded(display, text, system=SNOMED):
             "Fluocortolone [SNOMED CT 1]; as written: Ultraproct",
             "SNOMED CT 1",
         ),
+        (
+            {"coding": [{"system": SNOMED, "display": "Warfarin"}], "text": "Coumadin"},
+            None,
+            "Warfarin [SNOMED CT]; as written: Coumadin",
+            None,
+        ),
         (coded("Warfarin", "w" * 201), None, "Warfarin [SNOMED CT 1]", "SNOMED CT 1"),
         (
             coded("Apixaban 5 MG", None),

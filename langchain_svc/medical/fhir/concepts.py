@@ -101,7 +101,7 @@ def _terminology(coding: Coding) -> str:
 
 
 def _name_of_code(coding: Coding) -> str:
-    return f"{_terminology(coding)} {coding.code}"
+    return " ".join(filter(None, (_terminology(coding), coding.code)))
 
 
 def name_by_codes(element: BaseModel) -> None:
