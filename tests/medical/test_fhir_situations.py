@@ -531,7 +531,7 @@ def test_a_moment_without_a_time_zone_or_beside_a_day_is_refused(options):
 DOUBTED = [
     (
         {"lab_results": {"creatinine": 88}},
-        "creatinine must be 0.01 to 75 mg/dL: it is probably in umol/L",
+        "creatinine must be 0.01 to 75 mg/dL: it is probably in µmol/L",
     ),
     (
         {"lab_results": {"potassium": 45}},

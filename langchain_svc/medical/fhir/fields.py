@@ -251,12 +251,11 @@ def doubts_about(group: str, name: str, value: float) -> str:
     reason = "it is in another unit, or a slip"
     for unit in _USUAL_UNITS:
         if _is_possible(field, value, unit):
-            probable = "a fraction" if unit == "1" else f"in {unit}"
+            probable = "a fraction" if unit == "1" else f"in {unit_in_words(unit)}"
             reason = f"it is probably {probable}"
             break
-    return (
-        f"{field.name} must be {field.low:g} to {field.high:g} {field.unit}: {reason}"
-    )
+    bounds = f"{field.low:g} to {field.high:g} {unit_in_words(field.unit)}".rstrip()
+    return f"{field.name} must be {bounds}: {reason}"
 
 
 def usual_unit(group: str, name: str) -> str:
