@@ -103,8 +103,9 @@ def test_images(tmp_path):
 
 def test_medical():
     out = output_of("11_medical.py")
-    assert "vital_signs.temperature: Observation, 8310-5, [degF] to Cel [entry 4" in out
-    assert "Sent of the patient's record: vital signs (systolic, diastolic, temperature)" in out
+    assert "temperature: °F to °C [entry 4" in out
+    names = "systolic pressure, diastolic pressure, temperature"
+    assert f"Sent of the patient's record: vital signs ({names})" in out
     assert "chest pain: considered under cardiology" in out
     told = out[out.index("The model reads:") : out.index("The clinician reads:")]
     assert "Its risk: low 0" in out

@@ -414,8 +414,9 @@ class PatientContext(Demographics):
             print(patient.fhir_report)
 
         Names, addresses and identifiers are not read into the record, nor days: the years of
-        conditions and the months of medicines are. Of several versions the newest counts. What cannot be read,
-        has no usable unit, is beyond the possible or is too many is left out with its reason.
+        conditions and the months of medicines are. Of several versions the newest counts. What
+        cannot be read, has no usable unit, is beyond the possible or is too many is left out with
+        its reason.
         docs/medical-records.md lists which elements become which field. It needs
         `pip install "langchain-svc[fhir]"`.
 
@@ -437,8 +438,10 @@ class PatientContext(Demographics):
             units: The UCUM unit of a laboratory result by its name: for those of `lab_codes`, or
                 in place of the unit of the table.
             past_conditions: Take conditions that are over as well, marked "(past)".
-            typed_texts: Take texts that somebody typed and no terminology publishes, such as
-                dosages and conditions without a code, or leave them out. They may name anybody.
+            typed_texts: Take texts that somebody typed, such as dosages and conditions without a
+                code, or leave them out. They may name anybody, and so may the display that a
+                sender wrote beside a code: with "leave_out" codes are sent alone, such as
+                "SNOMED CT 38341003".
             leave_out: Codes that are never sent, of resources or of their categories, also as
                 "system|code"; or a function that is given a resource's JSON and returns True to
                 leave it out. Each has its line in the report.

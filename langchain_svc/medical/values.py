@@ -9,7 +9,8 @@ from typing import Any
 
 from pydantic.alias_generators import to_camel
 
-from .fhir import FhirReport, FhirTaken, usual_unit
+from .fhir import FhirReport, FhirTaken, known_reading, usual_unit
+from .fhir.wording import kind_in_words, reading_in_words, unit_in_words
 from .patient import LabResults, VitalSigns
 
 Fields = Mapping[str, Any]
@@ -28,8 +29,9 @@ class SentValue:
         name: Where it stood in the request, such as `vitalSigns.systolic`.
         value: The value itself: a number, a text or an image in base64.
         unit: Its unit in UCUM; "" where it has none or none is known.
-        source: Where it is from: the element of the FHIR record, "the record" where the application
-            gave it, or "the tool call".
+        source: Where it is from: the resource of the FHIR record, "the record" where the
+            application gave it, or "the tool call".
+        code: The LOINC code by which it was known in a FHIR record; "" for others.
         days: How many days before the day of the record it was measured; None if nobody says.
     """
 
@@ -37,12 +39,13 @@ class SentValue:
     value: Any = field(repr=False)
     unit: str = ""
     source: str
+    code: str = ""
     days: int | None = None
 
     def __str__(self) -> str:
         value = "a picture" if self.name == "images" else str(self.value)
-        parts = filter(None, (value, self.unit))
-        return f"{self.name}: {' '.join(parts)} ({self.source})"
+        parts = filter(None, (value, unit_in_words(self.unit)))
+        return f"{_name_in_words(self.name)}: {' '.join(parts)} ({self.source})"
 
 
 def sent_values(
@@ -82,10 +85,13 @@ def _of_record(name: str, value: object, line: FhirTaken | None) -> SentValue:
         return SentValue(
             name=name, value=value, unit=_unit_of(name), source="the record"
         )
-    element = " ".join(filter(None, (line.resource, line.code)))
-    source = f"{element}, entry {line.place}"
     return SentValue(
-        name=name, value=value, unit=line.unit, source=source, days=line.days
+        name=name,
+        value=value,
+        unit=line.unit,
+        source=f"{kind_in_words(line.resource)}, entry {line.place}",
+        code=line.code,
+        days=line.days,
     )
 
 
@@ -99,6 +105,12 @@ def _leaves(path: str, value: object) -> Iterator[tuple[str, int, object]]:
             yield path, index, item
     else:
         yield path, 0, value
+
+
+def _name_in_words(name: str) -> str:
+    group, _, reading = name.partition(".")
+    known = known_reading(_READINGS[group].group, reading) if group in _READINGS else ""
+    return known or reading_in_words(reading or group)
 
 
 def _unit_of(name: str) -> str:

@@ -333,7 +333,8 @@ def test_without_a_patient_too_and_the_models_own_arguments_are_counted(box):
     with svc.SvcDecisionSupport(**box.medical, answer_to="program", deliver=got.append) as tool:
         further = {"vital_signs": {"systolic": 120, "spo2": 97}, "medical_history": ["asthma"]}
         said = tool.invoke(tool_call(tool, ASKED[type(tool)] | further))
-    assert "2 symptoms, specialty, vital signs (systolic, 1 other), 1 condition." in said.content
+    told = "2 symptoms, specialty, vital signs (systolic pressure, oxygen saturation), 1 condition."
+    assert told in said.content
     assert "considered under" in got[0].text
     assert "considered under" not in said.content
 

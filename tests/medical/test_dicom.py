@@ -473,6 +473,23 @@ def test_what_is_refused(source, reason):
     refused(source, reason)
 
 
+@pytest.mark.parametrize("frames", [1, 2, 3])
+@pytest.mark.parametrize("rows", [1, 40, 79])
+@pytest.mark.filterwarnings("error")
+def test_a_part_of_the_rows_or_frames_never_passes_for_the_whole(rows, frames):
+    ds = dataset(np.stack([WIDE] * frames), **EXACT)
+    for changes in ({"Rows": rows}, {"PixelData": ds.PixelData * 2}):
+        refused(with_elements(copy.deepcopy(ds), **changes), "more pixels than the rows and frames")
+
+
+@pytest.mark.filterwarnings("ignore::UserWarning:pydicom")
+def test_blank_bytes_behind_the_last_row_are_padding():
+    ds = dataset(WIDE, **EXACT)
+    expected = drawn(ds)
+    ds.PixelData += bytes(1000)
+    assert (drawn(saved(ds)) == expected).all()
+
+
 @pytest.mark.parametrize("syntax", [None, uid.JPEG2000Lossless, uid.RLELossless])
 @pytest.mark.filterwarnings("ignore::UserWarning:pydicom")
 @pytest.mark.filterwarnings("ignore::EncodingWarning")
@@ -526,13 +543,19 @@ BURNED_IN = [
     ({"Modality": "US", "BurnedInAnnotation": "NO"}, ""),
     ({"Modality": "MR"}, ""),
     ({"Modality": "CR"}, ""),
-    ({"Modality": "CR", "ImageType": ["DERIVED", "PRIMARY"]}, ""),
-    ({"Modality": "CR", "ImageType": ["DERIVED", "SECONDARY"]}, "does not say"),
+    *(
+        ({"Modality": kind, "ImageType": ["DERIVED", made, "MPR"], **said}, reason)
+        for kind in ("CR", "CT", "DX", "MG", "MR", "NM", "PT")
+        for made, said, reason in (
+            ("PRIMARY", {}, ""),
+            ("SECONDARY", {}, "does not say"),
+            ("SECONDARY", {"BurnedInAnnotation": "NO"}, ""),
+        )
+    ),
     ({"Modality": "OT"}, "does not say"),
     ({"SOPClassUID": SECONDARY}, "does not say"),
     ({"ConversionType": "DF"}, "does not say"),
     ({"ImageType": ["DERIVED", "SECONDARY", "SCREEN SAVE"]}, "does not say"),
-    ({"ImageType": ["DERIVED", "SECONDARY", "MPR"]}, ""),
     ({"RecognizableVisualFeatures": "YES", "BurnedInAnnotation": "NO"}, "can be recognised"),
 ]
 

@@ -355,7 +355,7 @@ ANAPHYLAXIS = concept("39579001", "Anaphylaxis")
                 "criticality": "high",
             },
             "allergy: X; reaction: Anaphylaxis (severe); criticality: high",
-            None,
+            "allergy: RxNorm 7984; reaction: SNOMED CT 39579001 (severe); criticality: high",
         ),
         (
             {
@@ -363,7 +363,7 @@ ANAPHYLAXIS = concept("39579001", "Anaphylaxis")
                 "criticality": "low",
             },
             "allergy: X; reaction: rash on the arms; reaction: Anaphylaxis; criticality: low",
-            "allergy: X; reaction: Anaphylaxis; criticality: low",
+            "allergy: RxNorm 7984; reaction: SNOMED CT 39579001; criticality: low",
         ),
         (
             {
@@ -372,18 +372,22 @@ ANAPHYLAXIS = concept("39579001", "Anaphylaxis")
                 "verified": "unconfirmed",
             },
             "allergy: X (unconfirmed); reaction: Anaphylaxis",
-            None,
+            "allergy: RxNorm 7984 (unconfirmed); reaction: SNOMED CT 39579001",
         ),
-        ({"reaction": [{"manifestation": [{"text": "a" * 201}]}]}, "allergy: X", None),
+        (
+            {"reaction": [{"manifestation": [{"text": "a" * 201}]}]},
+            "allergy: X",
+            "allergy: RxNorm 7984",
+        ),
     ],
 )
 def test_an_allergy_tells_its_reaction_and_criticality(changes, expected, without_typed):
     resource = allergy("X", **changes)
     assert taken(resource).medical_history == (expected,)
     record = taken(resource, typed_texts="leave_out")
-    assert record.medical_history == (without_typed or expected,)
-    counted = record.fhir_report.missing() == {"text": 1}
-    assert counted is (without_typed is not None or "a" * 201 in str(changes))
+    assert record.medical_history == (without_typed,)
+    is_typed = changes["reaction"][0]["manifestation"][0] is not ANAPHYLAXIS
+    assert record.fhir_report.missing() == ({"text": 1} if is_typed else {})
 
 
 # -- medicines --------------------------------------------------------------------------------------
@@ -400,33 +404,39 @@ def coded(display, text, system=SNOMED):
             coded("Product containing lisinopril (medicinal product)", "lisinopril 5 mg tablet"),
             None,
             "Product containing lisinopril (medicinal product) [SNOMED CT 1]; as written: lisinopril 5 mg tablet",
-            "Product containing lisinopril (medicinal product) [SNOMED CT 1]",
+            "SNOMED CT 1",
         ),
         (
             coded("lisinopril 10 MG Oral Tablet", "lisinopril", RXNORM),
             None,
             "lisinopril 10 MG Oral Tablet",
-            "lisinopril 10 MG Oral Tablet",
+            "RxNorm 1",
         ),
         (
             coded("Fluocortolone", "Ultraproct"),
             None,
             "Fluocortolone [SNOMED CT 1]; as written: Ultraproct",
-            "Fluocortolone [SNOMED CT 1]",
+            "SNOMED CT 1",
         ),
-        (coded("Warfarin", "w" * 201), None, "Warfarin [SNOMED CT 1]", "Warfarin [SNOMED CT 1]"),
+        (
+            {"coding": [{"system": SNOMED, "display": "Warfarin"}], "text": "Coumadin"},
+            None,
+            "Warfarin [SNOMED CT]; as written: Coumadin",
+            None,
+        ),
+        (coded("Warfarin", "w" * 201), None, "Warfarin [SNOMED CT 1]", "SNOMED CT 1"),
         (
             coded("Apixaban 5 MG", None),
             [{"text": "1 tablet twice daily"}, {"text": "with food"}],
             "Apixaban 5 MG; 1 tablet twice daily; with food",
-            "Apixaban 5 MG",
+            "SNOMED CT 1",
         ),
         ({"text": "aspirin"}, [{"text": "as needed"}], "aspirin; as needed", None),
         (
             coded("Apixaban 5 MG", None),
             [{"timing": {"repeat": {"frequency": 2}}}],
             "Apixaban 5 MG",
-            "Apixaban 5 MG",
+            "SNOMED CT 1",
         ),
     ],
 )
@@ -455,6 +465,28 @@ def test_a_medication_resource_tells_its_strength():
     contents = "; contains metformin 500 mg / 1 tablet"
     assert taken(resource, request).current_medications == (f"Metformin{contents}",)
     assert taken(two, request).current_medications == (f"Metformin{contents}{contents}",)
+
+
+@pytest.mark.parametrize(
+    ("unit", "is_typed"),
+    [
+        ("mg", False),
+        ("mg/mL", False),
+        ("tablet", True),
+        ("mg for Erika", True),
+        ("mg{Erika}", True),
+    ],
+)
+def test_a_strength_in_a_unit_that_somebody_typed_was_typed(unit, is_typed):
+    strength = {"numerator": {"value": 500, "unit": unit}}
+    ingredient = {"itemCodeableConcept": concept("387137007", "X"), "strength": strength}
+    inside = {"resourceType": "Medication", "id": "m", "code": concept("1", "X")}
+    request = {**refers("#m"), "contained": [{**inside, "ingredient": [ingredient]}]}
+    assert taken(request).current_medications == (f"X; contains X 500 {unit}",)
+    without = taken(request, typed_texts="leave_out")
+    contents = "" if is_typed else f"; contains SNOMED CT 387137007 500 {unit}"
+    assert without.current_medications == (f"SNOMED CT 1{contents}",)
+    assert without.fhir_report.missing() == ({"text": 1} if is_typed else {})
 
 
 # -- risk factors -----------------------------------------------------------------------------------
@@ -563,6 +595,57 @@ def test_what_was_typed_is_marked_or_left_out(text, make):
         notes = [line.note for line in record.fhir_report.taken if line.field not in {"age", "sex"}]
         assert notes == ["typed"] * len(values)
         assert option == "take" or not values
+
+
+CODES = ["38341003", "E11.9", "MTH", "855332"]
+NO_CODES = ["Erika", "Erika Mustermann 7", "for 7", "", None]
+PUBLISHED = {SNOMED: "SNOMED CT", ICD10: "ICD-10-CM", RXNORM: "RxNorm", "http://loinc.org": "LOINC"}
+
+
+def stand_in(code):
+    """A resource for each place where a concept is put into words."""
+    inside = {"resourceType": "Medication", "id": "m", "code": code}
+    parts = [{"itemCodeableConcept": code}]
+    mother = {"relationship": code, "condition": [{"code": code}]}
+    family = {"resourceType": "FamilyMemberHistory", "status": "completed", "patient": OWN}
+    severe = [{"substance": code, "manifestation": [code]}]
+    says = {"valueCodeableConcept": code, "at": DAY}
+    return [
+        condition(code=code, bodySite=[code], severity=code, stage=[{"summary": code}]),
+        allergy(code=code, reaction=severe),
+        procedure(code=code, bodySite=[code]),
+        medication(medicationCodeableConcept=code),
+        medication("MedicationStatement", medicationCodeableConcept=code),
+        {**refers("#m"), "contained": [{**inside, "ingredient": parts}]},
+        {**inside, "id": "beside"},
+        refers("Medication/beside"),
+        {**family, **mother},
+        *(observation(topic, **says) for topic in ("82810-3", "63895-7", "72166-2")),
+    ]
+
+
+@given(
+    st.sampled_from(sorted(PUBLISHED)),
+    st.sampled_from([*CODES, *NO_CODES]),
+    st.sampled_from([None, "Hypertension", "Hypertension (Erika, room 7)"]),
+)
+def test_without_typed_texts_nothing_is_sent_that_a_sender_wrote_as_a_display(system, code, text):
+    coding = {"system": system, "code": code, "display": "Hypertension (Erika, room 7)"}
+    coding = {name: value for name, value in coding.items() if value}
+    concept = {"coding": [coding], "text": text} if text else {"coding": [coding]}
+    record = taken(*stand_in(concept), typed_texts="leave_out")
+    texts = (*record.medical_history, *record.current_medications, *record.risk_factors)
+    assert not [word for word in ("Erika", "room", "Hyper") if word in str(texts)]
+    assert not [word for word in ("Erika", "room", "Hyper") if word in str(record.fhir_report)]
+    assert "typed" not in {line.note for line in record.fhir_report.taken}
+    if code not in CODES:
+        assert texts == ()
+        return
+    name = f"{PUBLISHED[system]} {code}"
+    assert f"{name}; site: {name}; severity: {name}; stage: {name}" in record.medical_history
+    assert (len(record.medical_history), len(record.risk_factors)) == (5, 2)
+    assert all(name in text for text in texts)
+    assert "text" not in record.fhir_report.missing()
 
 
 # -- whether a medicine is taken yet ----------------------------------------------------------------

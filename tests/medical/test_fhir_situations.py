@@ -147,10 +147,10 @@ DEGRADED = {
 
 
 def test_an_allergy_whose_coding_was_lost_keeps_its_substance():
-    code = "Transfer-degraded drug allergy [SNOMED CT 196461000000101]"
+    code = "SNOMED CT 196461000000101"
     resource = allergy(code=DEGRADED)
     assert taken(resource).medical_history == (
-        f"allergy: {code}; as written: Amoxicillin 250mg capsules",
+        f"allergy: Transfer-degraded drug allergy [{code}]; as written: Amoxicillin 250mg capsules",
     )
     without = taken(resource, typed_texts="leave_out")
     assert without.medical_history == (f"allergy: {code}",)
@@ -424,6 +424,13 @@ def test_a_bedside_result_reaches_the_record_without_an_option(code, value, unit
     assert sent(observation(code, quantity(value, unit)))["labResults"] == {name: value}
 
 
+def test_what_a_sender_wrote_as_the_code_of_a_component_is_not_repeated():
+    named = [component(1, "1", "Erika Mustermann"), component(1, "1", "8867-4", "Erika Mustermann")]
+    record = taken(panel("85354-9", component(120, "mm[Hg]", "8480-6"), *named))
+    assert len(reasons(record)) == 2
+    assert "Erika" not in repr(record.fhir_report)
+
+
 def test_codes_that_are_not_read_are_counted_by_name():
     observations = [observation("1798-8", quantity(80, "U/L"))] * 2
     observations += [
@@ -543,7 +550,7 @@ def test_a_moment_without_a_time_zone_or_beside_a_day_is_refused(options):
 DOUBTED = [
     (
         {"lab_results": {"creatinine": 88}},
-        "creatinine must be 0.01 to 75 mg/dL: it is probably in umol/L",
+        "creatinine must be 0.01 to 75 mg/dL: it is probably in µmol/L",
     ),
     (
         {"lab_results": {"potassium": 45}},

@@ -441,24 +441,22 @@ HISTORY = [
     "intolerance: lactose",
     "procedure: appendectomy",
 ]
+VITAL_SIGNS = "vital signs (systolic pressure, diastolic pressure, heart rate, oxygen saturation)"
+LAB_RESULTS = "lab results (troponin, BNP, creatinine, glucose)"
 TOLD = {
     svc.SvcMedicalConsult: (
         "Sent of the patient's record: age, sex, 2 conditions, 2 allergies, 1 intolerance, 1 procedure, 1 medication. "
-        "Not taken by this endpoint: vital signs (systolic, diastolic, heart rate, 1 "
-        "other), lab results (troponin, bnp, creatinine, 1 other), 1 risk factor, 1 "
-        "image."
+        f"Not taken by this endpoint: {LAB_RESULTS}, {VITAL_SIGNS}, 1 risk factor, 1 image."
     ),
     svc.SvcDecisionSupport: (
-        "Sent of the patient's record: vital signs (systolic, diastolic, heart rate, "
-        "1 other), lab results (troponin, bnp, creatinine, 1 other), 2 conditions, 2 "
+        f"Sent of the patient's record: {VITAL_SIGNS}, {LAB_RESULTS}, 2 conditions, 2 "
         "allergies, 1 intolerance, 1 procedure. "
-        "Not taken by this endpoint: age, sex, 1 medication, 1 risk factor, 1 image."
+        "Not taken by this endpoint: 1 medication, age, sex, 1 risk factor, 1 image."
     ),
     svc.SvcCancerRisk: (
         "Sent of the patient's record: age, sex, 1 risk factor, 1 image. "
         "Not taken by this endpoint: 2 conditions, 2 allergies, 1 intolerance, 1 "
-        "procedure, 1 medication, vital signs (systolic, diastolic, heart rate, 1 "
-        "other), lab results (troponin, bnp, creatinine, 1 other)."
+        f"procedure, 1 medication, {LAB_RESULTS}, {VITAL_SIGNS}."
     ),
     svc.SvcMedicalStatus: "",
 }
@@ -526,9 +524,9 @@ def test_what_an_import_left_out_is_counted_and_not_denied(box):
     record = svc.PatientContext.from_fhir(resources, today=fhir.TODAY)
     with svc.SvcDecisionSupport(**box.medical, patient=record) as tool:
         assert called(tool, ASKED[type(tool)]).artifact.of_record == (
-            "Sent of the patient's record: vital signs (heart rate), 1 condition. Not taken by this "
-            "endpoint: age, sex, 1 risk factor. Not sent: lab results. Left out when the record was "
-            "read: 1 condition, 3 medications, 1 result."
+            "Sent of the patient's record: vital signs (heart rate), 1 condition. Left out when the "
+            "record was read: 1 condition, 3 medications, 1 result (creatinine). Not taken by this "
+            "endpoint: age, sex, 1 risk factor. Not sent: lab results."
         )
 
 

@@ -73,10 +73,11 @@ def test_of_a_fhir_record_each_value_has_its_unit_element_and_age(box):
     ]  # fmt: skip
     potassium = values["labResults.potassium"]
     assert (potassium.unit, potassium.days) == ("mmol/L", 2)
-    assert potassium.source == "Observation 2823-3, entry 2 (2 days old)"
-    assert values["medicalHistory"].source == "Condition, entry 3"
+    assert (potassium.source, potassium.code) == ("result, entry 2 (2 days old)", "2823-3")
+    assert values["medicalHistory"].source == "condition, entry 3"
     assert values["symptoms"].source == "the tool call"
-    assert str(potassium) == f"labResults.potassium: 4.25 mmol/L ({potassium.source})"
+    assert str(potassium) == "potassium: 4.25 mmol/L (result, entry 2 (2 days old))"
+    assert str(values["medicalHistory"]) == "medical history: zebulonic asthma (condition, entry 3)"
     assert "4.25" not in repr(potassium)
 
 

@@ -170,8 +170,7 @@ def _may_be_drawn(header: Dataset) -> bool:
         return True
     if _text(header, "SOPClassUID").startswith(_SECONDARY_CAPTURES):
         return True
-    # A CR reader makes PRIMARY images; what was made of them later may have a legend.
-    return _text(header, "Modality") == "CR" and "SECONDARY" in kind
+    return "SECONDARY" in kind
 
 
 def _text(header: Dataset, name: str) -> str:

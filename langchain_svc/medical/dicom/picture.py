@@ -20,7 +20,8 @@ from pydicom.pixels.processing import (
     apply_modality_lut,
     apply_windowing,
 )
-from pydicom.pixels.utils import pixel_array
+from pydicom.pixels.utils import get_expected_length, pixel_array
+from pydicom.uid import UID
 
 from ..._images import ImageError
 from .coded import check_coded
@@ -54,7 +55,7 @@ def draw_png(
         header = read_header(source)
         check_kind(header, looked_at=looked_at)
         index = _frame_index(header, frame)
-        _check_compressed(header, index)
+        _check_stored(header, index)
         aspect = _aspect(header, index)
         shades = _shades(header, index, window, blank)
     except ImageError:
@@ -112,12 +113,32 @@ def _frame_index(header: Dataset, frame: int | None) -> int:
     return frame - 1
 
 
-def _check_compressed(header: Dataset, index: int) -> None:
+def _check_stored(header: Dataset, index: int) -> None:
+    """Refuse pixels that cannot be decoded, or are of another size than the header says."""
     syntax = header.file_meta.TransferSyntaxUID
     if not get_decoder(syntax).is_available:
         raise NotImplementedError
-    if not syntax.is_compressed:
-        return
+    if syntax.is_compressed:
+        _check_compressed(header, index, syntax)
+    else:
+        _check_uncompressed(header)
+
+
+def _check_uncompressed(header: Dataset) -> None:
+    """Refuse more rows or frames than the header says: a part would pass for the whole.
+
+    Zeros at the end are padding, and so is whatever is shorter than a row.
+    """
+    length = get_expected_length(header)
+    row = length // (int(header.Rows) * int(header.get("NumberOfFrames") or 1))
+    excess = header.PixelData[length:]
+    if len(excess) >= row and any(excess):
+        raise ImageError(
+            "it holds more pixels than the rows and frames that its header gives"
+        )
+
+
+def _check_compressed(header: Dataset, index: int, syntax: UID) -> None:
     offsets = None
     if "ExtendedOffsetTable" in header:
         offsets = (header.ExtendedOffsetTable, header.ExtendedOffsetTableLengths)

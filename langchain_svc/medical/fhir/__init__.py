@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from .fields import doubts_about, fields_by_code, usual_unit
+from .fields import doubts_about, fields_by_code, known_reading, usual_unit
 from .importing import ImportOptions
 from .leave_out import leaves_out
 from .patient import read_patient

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
+
+from pydantic import BaseModel
 
 from .report import Untrue
 
@@ -13,7 +15,7 @@ if TYPE_CHECKING:
     from fhir.resources.R4B.codeableconcept import CodeableConcept
     from fhir.resources.R4B.coding import Coding
 
-# Terminologies whose displays are published, and so cannot name a patient.
+# Terminologies that publish a display for each code; the one in a record is what its sender wrote.
 _TERMINOLOGIES: Mapping[str, str] = {
     "SNOMED CT": "http://snomed.info/sct urn:oid:2.16.840.1.113883.6.96",
     "ICD-9-CM": "http://hl7.org/fhir/sid/icd-9-cm urn:oid:2.16.840.1.113883.6.103",
@@ -37,6 +39,8 @@ _PUBLISHED = {
     for system in systems.split()
 }
 LOINC = frozenset(_TERMINOLOGIES["LOINC"].split())
+# What these terminologies give as codes; the standard lets a sender write any words there.
+_CODE = re.compile(r"[A-Z]{1,12}|(?=.*[0-9])[0-9A-Z.&/+*!-]{1,40}")
 # Codes that say why there is no code.
 _NO_CODE_SYSTEMS = frozenset({
     "http://terminology.hl7.org/CodeSystem/data-absent-reason",
@@ -64,12 +68,12 @@ class Words:
 
 
 def words_of(concept: CodeableConcept | None) -> tuple[Words, ...]:
-    """A concept in words, if it has any: published displays first, then what somebody typed.
+    """A concept in words, if it has any: displays of terminologies first, then what somebody typed.
 
-    A text that differs from the published display is kept beside it, and so is the code. Without a
-    published display, the words are the first of these: the concept's text, another display, a
-    published code, any code behind the last part of its system's name. Anyone may have typed all
-    but published displays and codes.
+    A text that differs from the display is kept beside it, and so is the code. Without a display of
+    a terminology, the words are the first of these: the concept's text, another display, a code of
+    a terminology, any code behind the last part of its system's name. All but displays and codes of
+    terminologies count as typed. `name_by_codes` leaves of a display its code.
     """
     if concept is None:
         return ()
@@ -87,7 +91,9 @@ def words_of(concept: CodeableConcept | None) -> tuple[Words, ...]:
     first, *others = dict.fromkeys(displays)
     further = [Words(f"also coded as: {display}") for display in others]
     if typed and typed.text.lower() not in first.lower():
-        first += f" [{_terminology(published[0])} {published[0].code}]"
+        name = _name_of_code(published[0])
+        if first != name:
+            first += f" [{name}]"
         further.append(Words(f"as written: {typed.text}", typed=True))
     return (Words(first), *further)
 
@@ -95,6 +101,42 @@ def words_of(concept: CodeableConcept | None) -> tuple[Words, ...]:
 def _terminology(coding: Coding) -> str:
     """The name of the published terminology of a code; empty where it is of none."""
     return _PUBLISHED.get(coding.system or "", "")
+
+
+def _name_of_code(coding: Coding) -> str:
+    return " ".join(filter(None, (_terminology(coding), coding.code)))
+
+
+def name_by_codes(element: BaseModel) -> None:
+    """Put the codes of terminologies, such as SNOMED CT 38341003, in place of their displays.
+
+    A sender may have written anything as a display, and as a code too: what is not of the form of
+    a code counts as typed. A text that repeats a display goes with it.
+    """
+    for concept in _concepts(element):
+        codings = concept.coding or []
+        displays = " ".join(line(coding.display) for coding in codings)
+        if line(concept.text).lower() in displays.lower():
+            concept.text = None
+        for coding in codings:
+            if not _terminology(coding):
+                continue
+            if _CODE.fullmatch(coding.code or ""):
+                coding.display = _name_of_code(coding)
+            else:
+                coding.system = None
+
+
+def _concepts(element: BaseModel) -> Iterator[CodeableConcept]:
+    values: list[Any] = [element]
+    while values:
+        value = values.pop()
+        if isinstance(value, (list, tuple)):
+            values += value
+        elif hasattr(value, "coding"):
+            yield value
+        elif isinstance(value, BaseModel):
+            values += vars(value).values()
 
 
 def _unpublished_words(codings: Iterable[Coding]) -> Words | None:
@@ -115,9 +157,8 @@ def labelled(label: str, *concepts: CodeableConcept | None) -> list[Words]:
 
 def _code_alone(codings: Sequence[Coding]) -> Words | None:
     for coding in codings:
-        terminology = _terminology(coding)
-        if coding.code and terminology:
-            return Words(f"{terminology} {coding.code}")
+        if coding.code and _terminology(coding):
+            return Words(_name_of_code(coding))
     for coding in codings:
         name = re.search(r"[A-Za-z0-9.-]{1,40}$", coding.system or "")
         if coding.code and name:

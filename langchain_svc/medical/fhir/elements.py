@@ -93,7 +93,6 @@ _HARMLESS = frozenset("""
     valueCodeableConcept valueString valueBoolean valueDateTime
 """.split())  # fmt: skip  # noqa: SIM905  # a list of that length reads worse
 _MODIFIED = "it has a modifierExtension, which may change it"
-_UNKNOWN = "an element that FHIR R4 does not have"
 _DATATYPES = ("dosage", "timing")
 
 
@@ -153,8 +152,11 @@ class _Pruning:
                 "_"
             ):  # extends a value; extensions are told of elsewhere
                 continue
-            known = name if name in _names_within(self._kind) else _UNKNOWN
-            self._note(place or known, f"{known} is not read")
+            if name in _names_within(self._kind):
+                self._note(place or name, f"{name} is not read")
+            else:  # its name may say anything
+                reason = "an element that FHIR R4 does not have is not read"
+                self._note(place or "element", reason)
 
     def _note(self, part: str, reason: str) -> None:
         self.dropped.append((part.removesuffix("Instruction"), reason))

@@ -26,6 +26,7 @@ from ...errors import SvcRequestError
 from .concepts import codes_of
 from .ucum import UnknownUnitError, read_unit
 from .units import Substance, UnitError, converted, spelled, unit_of
+from .wording import reading_in_words, unit_in_words
 
 if TYPE_CHECKING:
     from fhir.resources.R4B.codeableconcept import CodeableConcept
@@ -99,6 +100,11 @@ class Field:
         """Its name within a patient, such as `vital_signs.temperature`."""
         return f"{self.group}.{self.name}"
 
+    @property
+    def words(self) -> str:
+        """Its name for a reader, such as "urea nitrogen"."""
+        return reading_in_words(self.name)
+
     def number(self, quantity: Quantity) -> tuple[int | float, str]:
         """A measurement in the unit that is sent, with the unit that it came in; or a UnitError."""
         unit = unit_of(quantity, self.substance)
@@ -110,9 +116,11 @@ class Field:
         """A value in the unit that is sent; a UnitError if there is none, or no patient has it."""
         number = converted(value, unit, self.unit, self.substance)
         if not self.low <= number <= self.high:
+            unit = unit_in_words(self.unit)
+            bounds = f"{self.low:g} and {self.high:g} {unit}".rstrip()
             raise UnitError(
-                f"it is not between {self.low:g} and {self.high:g} {self.unit}, which no patient "
-                "has: probably another unit, or a slip"
+                f"it is not between {bounds}, which no patient has: probably another unit, or a "
+                "slip"
             )
         if not self.sent_unit:
             return number
@@ -234,8 +242,13 @@ _BY_CODE = _by_code(_VITAL, _VITAL_SIGNS) | _by_code(_LAB, (*_LAB_RESULTS, *_COM
 # The order in which readings are sent.
 ORDER = tuple(dict.fromkeys(field.path for field in _BY_CODE.values()))
 
+
+def _folded(name: str) -> str:
+    return re.sub(r"[\s_]", "", name).lower()
+
+
 _BY_NAME: dict[tuple[str, str], Field] = {
-    (field.group, field.name.lower()): field for field in _BY_CODE.values()
+    (field.group, _folded(field.name)): field for field in _BY_CODE.values()
 }
 _BY_NAME[_VITAL, "spo2"] = _BY_NAME[_VITAL, "oxygensaturation"]
 # Units in which a number may have come by mistake, the most usual first.
@@ -256,12 +269,11 @@ def doubts_about(group: str, name: str, value: float) -> str:
     reason = "it is in another unit, or a slip"
     for unit in _USUAL_UNITS:
         if _is_possible(field, value, unit):
-            probable = "a fraction" if unit == "1" else f"in {unit}"
+            probable = "a fraction" if unit == "1" else f"in {unit_in_words(unit)}"
             reason = f"it is probably {probable}"
             break
-    return (
-        f"{field.name} must be {field.low:g} to {field.high:g} {field.unit}: {reason}"
-    )
+    bounds = f"{field.low:g} to {field.high:g} {unit_in_words(field.unit)}".rstrip()
+    return f"{field.name} must be {bounds}: {reason}"
 
 
 def usual_unit(group: str, name: str) -> str:
@@ -272,8 +284,14 @@ def usual_unit(group: str, name: str) -> str:
     return field.unit
 
 
+def known_reading(group: str, name: str) -> str:
+    """The name of a reading for a reader; empty if it is not known, since it may say anything."""
+    field = _field_named(group, name)
+    return field.words if field else ""
+
+
 def _field_named(group: str, name: str) -> Field | None:
-    return _BY_NAME.get((group, re.sub(r"[\s_]", "", name).lower()))
+    return _BY_NAME.get((group, _folded(name)))
 
 
 def _is_possible(field: Field, value: float, unit: str) -> bool:
@@ -282,6 +300,11 @@ def _is_possible(field: Field, value: float, unit: str) -> bool:
     except UnitError:
         return False
     return True
+
+
+def is_loinc(code: str) -> bool:
+    """Whether a text has the form of a LOINC code."""
+    return _CODE.fullmatch(code) is not None
 
 
 def fields_by_code(
@@ -328,7 +351,7 @@ def _with_lab_codes(
     fields = {field.name: field for field in _BY_CODE.values()}
     table = dict(_BY_CODE)
     for code, name in lab_codes.items():
-        if not _CODE.fullmatch(code):
+        if not is_loinc(code):
             raise SvcRequestError(
                 "lab_codes must have LOINC codes such as 2345-7 as its keys"
             )

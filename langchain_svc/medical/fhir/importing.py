@@ -9,12 +9,12 @@ from datetime import datetime
 from typing import Any, TypeAlias
 
 from .bundle import Resource, is_restricted, text
-from .concepts import LONGEST_TYPED, Words
+from .concepts import LONGEST_TYPED, Words, name_by_codes
 from .elements import USED, ElementError, checked, is_of_another_version, is_of_r4
 from .extensions import extensions_of
 from .fields import HISTORY, MEDICATIONS, RISKS, Codes
 from .observations import Answer, Reading, Statement, newest, unread
-from .report import SAME, FhirReport, FhirTaken, ImportLog, Untrue
+from .report import OF_OTHERS, SAME, FhirReport, FhirTaken, ImportLog, Untrue
 from .statements import TOPICS_BY_CODE
 from .subject import Subject
 from .times import Clock, days_before
@@ -73,10 +73,17 @@ class Import(ImportLog):
     observed: list[Reading | Answer] = field(default_factory=list)
     not_read: Counter[str] = field(default_factory=Counter)
 
+    def name_of(self, code: str) -> str:
+        """What a LOINC code is called for a reader; empty if it is not known."""
+        if code in TOPICS_BY_CODE:
+            return TOPICS_BY_CODE[code].path
+        reading = self.options.codes.get(code)
+        return reading.words if reading else ""
+
     def add_resource(self, resource: Resource, reader: Reader | None) -> None:
         """Take what a resource holds, or record why not."""
         if self.subject.passes_over(resource):
-            self.not_read["of other patients"] += 1
+            self.not_read[OF_OTHERS] += 1
             return
         self._leave_out_contained(resource)
         if reader is None:
@@ -107,7 +114,7 @@ class Import(ImportLog):
     def leave_out_version(self, resource: Resource, reason: str) -> None:
         """Record that another version counts, or none."""
         if self.subject.passes_over(resource):
-            self.not_read["of other patients"] += 1
+            self.not_read[OF_OTHERS] += 1
         else:
             self.leave_out(resource, reason)
 
@@ -158,14 +165,24 @@ class Import(ImportLog):
             self._leave_out_unread(resource, problem)
 
     def _read(self, reader: Reader, resource: Resource) -> None:
-        elements, dropped = checked(resource.kind, resource.raw)
+        elements = self.checked(resource.kind, resource.raw, resource)
         reason = self._out_of_time(elements) or reader(self, resource, elements)
         if reason:
             self.leave_out(resource, reason)
-        for part, dropping in dropped:
-            self.add_aside(resource, part, dropping)
         for name in extensions_of(resource).unknown:
             self.add_aside(resource, "extension", f"an extension is not read: {name}")
+
+    def checked(self, kind: str, raw: Mapping[str, Any], origin: Resource) -> Any:
+        """A resource's used elements, of codes alone where nothing is sent that a sender wrote.
+
+        What is dropped of it is an aside of `origin`, which is the resource or refers to it.
+        """
+        elements, dropped = checked(kind, raw)
+        for part, reason in dropped:
+            self.add_aside(origin, part, reason)
+        if self.options.typed_texts == "leave_out":
+            name_by_codes(elements)
+        return elements
 
     def _leave_out_unread(self, resource: Resource, problem: str) -> None:
         """Leave out what cannot be read; an Observation may be the newest all the same."""

@@ -8,12 +8,13 @@ from typing import TYPE_CHECKING
 
 from .bundle import Resource, text
 from .concepts import Words, line, nothing_said, typed_words, words_of
-from .elements import ElementError, checked
+from .elements import ElementError
 from .extensions import NOT_TAKEN, extensions_of
 from .fields import MEDICATIONS
 from .importing import Import
 from .report import Untrue
 from .times import FhirTime, day, is_past, month, start_of
+from .units import is_unit
 
 if TYPE_CHECKING:
     from fhir.resources.R4B.dosage import Dosage
@@ -173,17 +174,17 @@ def _span(period: Period | None) -> str:
 
 
 _LENGTHS: Mapping[str, str] = {
-    "h": "hours", "d": "days", "wk": "weeks", "mo": "months", "a": "years",
+    "min": "minutes", "h": "hours", "d": "days", "wk": "weeks", "mo": "months", "a": "years",
 }  # fmt: skip
 
 
 def _length(duration: Quantity | None) -> str:
-    """A duration in words: for 7 days."""
+    """A duration in words, for 7 days; empty where its unit is not one of time."""
     if duration is None or duration.value is None:
         return ""
-    unit = _LENGTHS.get(duration.code or "", duration.code or line(duration.unit))
+    unit = _LENGTHS.get(duration.code or line(duration.unit))
     bound = duration.comparator or ""
-    return f"for {bound}{duration.value:g} {unit}".rstrip()
+    return f"for {bound}{duration.value:g} {unit}" if unit else ""
 
 
 def _length_between(bounds: Range | None) -> str:
@@ -261,9 +262,7 @@ def _referred(
             raise ElementError(f"its Medication: {problem}")
         if (status := text(raw.get("status"))) in {"entered-in-error", "inactive"}:
             raise ElementError(f"its Medication is {status}")
-        medication, dropped = checked("Medication", raw)
-        for part, dropping in dropped:
-            importing.add_aside(resource, part, dropping)
+        medication: Medication = importing.checked("Medication", raw, resource)
         words = _with_ingredients(importing, resource, medication, holder)
         if words or nothing_said(medication.code):
             return words
@@ -293,13 +292,15 @@ def _contents(
     if not names and ingredient.itemReference:
         names = _substance(importing, ingredient.itemReference, holder)
     parts = [name.text for name in names]
+    amounts: list[Words] = []
     if strength := ingredient.strength:
-        amounts = (_amount(strength.numerator), _amount(strength.denominator))
-        if any(amounts):
-            parts.append(" / ".join(filter(None, amounts)))
+        amounts += _amount(strength.numerator)
+        amounts += _amount(strength.denominator)
+    if amounts:
+        parts.append(" / ".join(amount.text for amount in amounts))
     if not names:
         return None
-    typed = any(name.typed for name in names)
+    typed = any(words.typed for words in (*names, *amounts))
     return Words(f"contains {' '.join(parts)}", typed)
 
 
@@ -313,16 +314,18 @@ def _substance(
         raw = found[0]
         kind = text(raw.get("resourceType"))
         if kind in {"Medication", "Substance"} and not importing.doubts_about(raw):
-            words = words_of(checked(kind, raw).elements.code)[:1]
+            words = words_of(importing.checked(kind, raw, holder).code)[:1]
     display = typed_words(reference.display)
     if not words and display:
         return (display,)
     return words
 
 
-def _amount(quantity: Quantity | None) -> str:
-    """A number with its unit; empty if either is missing."""
+def _amount(quantity: Quantity | None) -> list[Words]:
+    """A number with its unit; none if either is missing. What is no unit of UCUM was typed."""
     if quantity is None or quantity.value is None:
-        return ""
+        return []
     unit = line(quantity.unit) or quantity.code
-    return f"{quantity.value:g} {unit}" if unit else ""
+    if not unit:
+        return []
+    return [Words(f"{quantity.value:g} {unit}", not is_unit(unit))]

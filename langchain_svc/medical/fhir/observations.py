@@ -25,6 +25,7 @@ from .fields import (
     RISKS,
     Codes,
     Field,
+    is_loinc,
     is_of_panel,
     is_usual_concept,
     is_usual_site,
@@ -42,6 +43,7 @@ from .statements import (
 )
 from .times import OLDEST, Clock, as_of, rough_day, time_of, to_datetime
 from .units import UnitError
+from .wording import unit_in_words
 
 if TYPE_CHECKING:
     from fhir.resources.R4B.observation import Observation, ObservationComponent
@@ -174,7 +176,7 @@ def _parts(
         components, objects(resource.raw.get("component")), strict=False
     ):
         codes = codes_of(component.code, LOINC)
-        name = codes[0] if codes else "without a LOINC code"
+        name = next(filter(is_loinc, codes), "without a LOINC code")
         if not _code_in(table, component):
             log.add_aside(resource, "component", f"a component is not read: {name}")
         elif reason := _ambiguous(table, component):
@@ -436,7 +438,8 @@ def _in_its_unit(reading: Reading, log: ImportLog) -> tuple[Number, FhirTaken] |
     try:
         value, unit = field.number(quantity)
     except UnitError as error:
-        problem = f"LOINC {reading.code}, for {field.path}: {error}; it is sent in {sent_unit}"
+        words = unit_in_words(sent_unit)
+        problem = f"{error}; it is sent {f'in {words}' if words else 'without a unit'}"
         log.leave_out(reading.origin, problem, reading.code, reading.at)
         return None
     line = log.line(reading.origin, field.path, reading.code, reading.at)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
@@ -9,6 +10,14 @@ from datetime import datetime
 
 from .bundle import Resource
 from .times import Clock, day_or_days, days_before
+from .wording import (
+    ADMINISTRATIVE,
+    counted,
+    kind_in_words,
+    listed,
+    spaced,
+    unit_in_words,
+)
 
 
 class Untrue(str):
@@ -21,6 +30,7 @@ class Untrue(str):
 
 NEWER = Untrue("there is a newer one")
 SAME = Untrue("the same is there already")
+OF_OTHERS = "of other patients"  # what is not read, beside types of resources
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -32,12 +42,14 @@ class _ReportLine:
             bundle within a bundle both, such as "3.0".
         resource: Its resource type.
         code: The LOINC code of a part that was known by one; empty for others.
+        name: What a part of a known code is called, such as "urea nitrogen"; empty for others.
         days: How many days before the day of the record a reading was made; None for others.
     """
 
     entry: int | str
     resource: str
     code: str = ""
+    name: str = ""
     days: int | None = None
 
     @property
@@ -48,6 +60,11 @@ class _ReportLine:
         if self.days == 0:
             return f"{self.entry} (of that day)"
         return f"{self.entry} ({self.days:,} {day_or_days(self.days)} old)"
+
+    @property
+    def source(self) -> str:
+        """What it is about in words: its name, or else the type of its resource."""
+        return self.name or kind_in_words(self.resource)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -67,11 +84,16 @@ class FhirTaken(_ReportLine):
     note: str = ""
 
     def __str__(self) -> str:
-        unit = self.unit
+        group, _, reading = self.field.partition(".")
+        unit = unit_in_words(self.unit)
         if self.converted_from:
-            unit = f"{self.converted_from} to {unit}"
-        parts = (self.resource, self.code, unit, self.note)
-        return f"{self.field}: {', '.join(filter(None, parts))}"
+            unit = f"{unit_in_words(self.converted_from)} to {unit}"
+        if reading:
+            head, parts = self.source, [unit, self.note]
+        else:
+            head, parts = spaced(group), [self.source, unit, self.note]
+        details = ", ".join(filter(None, parts))
+        return ": ".join(filter(None, (head, details)))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -92,8 +114,7 @@ class FhirLeftOut(_ReportLine):
         return not isinstance(self.reason, Untrue)
 
     def __str__(self) -> str:
-        origin = ", ".join(filter(None, (self.resource, self.code)))
-        return f"{origin}: {self.reason}"
+        return f"{self.source}: {self.reason}"
 
 
 def _texts(lines: Iterable[_ReportLine]) -> Iterator[str]:
@@ -103,13 +124,46 @@ def _texts(lines: Iterable[_ReportLine]) -> Iterator[str]:
         places_by_text.setdefault(str(line), []).append(line.place)
     for text, places in places_by_text.items():
         label = "entry" if len(places) == 1 else "entries"
-        yield f"  {text} [{label} {', '.join(places)}]"
+        yield f"  {text} [{label} {listed(places)}]"
+
+
+def _texts_left_out(lines: Iterable[FhirLeftOut]) -> Iterator[str]:
+    """The same for what was left out. Older results, of which there may be thousands, are one."""
+    older = 0
+    others = []
+    for line in lines:
+        if line.reason == NEWER:
+            older += 1
+        else:
+            others.append(line)
+    yield from _texts(others)
+    if older:
+        yield f"  {counted(older, 'older result')}: {NEWER}"
+
+
+def _texts_not_read(not_read: Mapping[str, int]) -> Iterator[str]:
+    """The counts of what is not read, what says nothing of the patient's health last."""
+    counts: Counter[str] = Counter()
+    codes: list[str] = []
+    for name in sorted(not_read, key=lambda name: name in ADMINISTRATIVE):
+        kind, _, code = name.partition(" ")
+        counts[name if name == OF_OTHERS else kind] += not_read[name]
+        if kind == "Observation" and code:
+            codes.append(f"{not_read[name]:,} of code {code}")
+    for kind, count in counts.items():
+        if kind == OF_OTHERS:
+            yield f"{count:,} {OF_OTHERS}"
+        elif kind == "Observation" and codes:
+            yield f"{counted(count, kind_in_words(kind))} ({listed(codes)})"
+        else:
+            yield counted(count, kind_in_words(kind))
 
 
 @dataclass(frozen=True)
 class FhirReport:
     """What `PatientContext.from_fhir` did, by index and type. It holds nothing of the patient
-    beyond which codes and units there were, and how old readings are. `print` it to read it.
+    beyond which codes and units there were, and how old readings are. `print` it to read it: it has
+    names in place of codes, units as people write them, and older readings as a count.
 
     Attributes:
         taken: What was taken, in the order of the fields.
@@ -136,15 +190,14 @@ class FhirReport:
         return dict(Counter(line.part or line.resource for line in missing))
 
     def __str__(self) -> str:
-        counts = ", ".join(f"{count} {kind}" for kind, count in self.not_read.items())
         unread = sum(self.not_read.values())
         lines = [
             f"{len(self.taken)} taken, {len(self.left_out)} left out, {unread} not read",
             "Taken:",
             *_texts(self.taken),
             "Left out:",
-            *_texts(self.left_out),
-            f"Not read: {counts or 'nothing'}",
+            *_texts_left_out(self.left_out),
+            f"Not read: {', '.join(_texts_not_read(self.not_read)) or 'nothing'}",
         ]
         if self.further_pages:
             lines.append("The bundle is one page of several.")
@@ -168,13 +221,17 @@ class Aside:
 
 
 @dataclass
-class ImportLog:
+class ImportLog(ABC):
     """The lines of a report, collected while a record is read; `lines` is what was taken."""
 
     clock: Clock
     lines: list[FhirTaken] = field(default_factory=list, init=False)
     left_out: list[FhirLeftOut] = field(default_factory=list, init=False)
     asides: list[Aside] = field(default_factory=list, init=False)
+
+    @abstractmethod
+    def name_of(self, code: str) -> str:
+        """What a LOINC code is called for a reader; empty if it is not known."""
 
     def line(
         self, origin: Resource, name: str, code: str = "", at: datetime | None = None
@@ -184,6 +241,7 @@ class ImportLog:
             entry=origin.entry,
             resource=origin.kind,
             code=code,
+            name=self.name_of(code),
             days=self._days(at),
             field=name,
         )
@@ -201,6 +259,7 @@ class ImportLog:
             entry=origin.entry,
             resource=origin.kind,
             code=code,
+            name=self.name_of(code),
             days=self._days(at),
             reason=reason,
             part=part,

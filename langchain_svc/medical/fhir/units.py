@@ -94,6 +94,15 @@ def spelled(unit: str) -> str:
     return _SPELLINGS.get(unit, unit)
 
 
+def is_unit(text: str) -> bool:
+    """Whether a text is a unit and nothing else: between braces anything may stand."""
+    try:
+        read_unit(spelled(text))
+    except UnknownUnitError:
+        return False
+    return "{" not in text
+
+
 def unit_of(quantity: Quantity, substance: Substance = _UNKNOWN) -> str:
     """The UCUM unit of a Quantity: its code, or else the text of its unit.
 
@@ -110,10 +119,19 @@ def unit_of(quantity: Quantity, substance: Substance = _UNKNOWN) -> str:
     else:
         code = printed
     if code:
-        return _of_moles(code, substance)
+        if substance.in_moles and not _counts_moles(code):
+            raise UnitError("it counts molecules, and its unit weighs another thing")
+        return code
     if substance.bare and not quantity.code:
         return "1"
     raise UnitError("it has no unit")
+
+
+def _counts_moles(unit: str) -> bool:
+    try:
+        return read_unit(unit).moles != 0
+    except UnknownUnitError:
+        return True  # it is refused where it cannot be converted
 
 
 def _written(words: str | None) -> str:
@@ -139,12 +157,6 @@ def _contradicts(printed: str, code: str, substance: Substance) -> bool:
         return True
 
 
-def _of_moles(unit: str, substance: Substance) -> str:
-    if substance.in_moles and not read_unit(unit).moles:
-        raise UnitError("it counts molecules, and its unit weighs another thing")
-    return unit
-
-
 def converted(value: Decimal, unit: str, to: str, substance: Substance) -> int | float:
     """A number in another unit, with 6 significant digits; unchanged if the unit is the same."""
     if unit == to:
@@ -154,8 +166,8 @@ def converted(value: Decimal, unit: str, to: str, substance: Substance) -> int |
         source = read_unit(unit)
         target = read_unit(to)
     except UnknownUnitError:
-        raise UnitError(f"its unit cannot be converted to {to}") from None
-    _check_kind(source, target, to, substance)
+        raise UnitError("its unit cannot be converted") from None
+    _check_kind(source, target, substance)
     if substance.hba1c and source.amounts != target.amounts:
         return _rounded(_other_scale(float(value), source, target))
     if substance.international:
@@ -166,26 +178,22 @@ def converted(value: Decimal, unit: str, to: str, substance: Substance) -> int |
         target = target.by_charge(substance.charge)
     elif source.equivalents != target.equivalents:
         raise UnitError(
-            f"its unit cannot be converted to {to}: the charge that equivalents count is not known"
+            "its unit cannot be converted: the charge that equivalents count is not known"
         )
     if substance.molar_mass is not None:
         source = source.by_mass(source.moles - target.moles, substance.molar_mass)
     # % and mmol/mol have no dimension either, and are not multiples of each other.
     if source.powers != target.powers or source.amounts != target.amounts:
-        raise UnitError(f"its unit cannot be converted to {to}")
+        raise UnitError("its unit cannot be converted")
     base = float(value) * source.factor + source.offset
     return _rounded((base - target.offset) / target.factor)
 
 
-def _check_kind(source: Unit, target: Unit, to: str, substance: Substance) -> None:
+def _check_kind(source: Unit, target: Unit, substance: Substance) -> None:
     if substance.bare and source.factor != target.factor:
-        raise UnitError(
-            f"its unit cannot be converted to {to}: it is a number without a unit"
-        )
+        raise UnitError("its unit cannot be converted: it is a number without a unit")
     if _differ(source.notes, target.notes):
-        raise UnitError(
-            f"its unit cannot be converted to {to}: their notes in braces differ"
-        )
+        raise UnitError("its unit cannot be converted: their notes in braces differ")
 
 
 def _rounded(value: float) -> float:
