@@ -88,12 +88,20 @@ _HARMLESS = frozenset("""
     sequence route site method doseAndRate count countMax duration durationMax durationUnit
     frequency frequencyMax period periodMax periodUnit dayOfWeek timeOfDay when offset
     initialFill dispenseInterval numberOfRepeatsAllowed quantity expectedSupplyDuration
-    interpretation referenceRange dataAbsentReason exposureRoute onset assessment
+    interpretation referenceRange dataAbsentReason exposureRoute onset assessment evidence
+    bornPeriod bornDate bornString ageAge ageRange ageString estimatedAge
+    deceasedBoolean deceasedAge deceasedRange deceasedDate deceasedString
     valueInteger valueRange valueRatio valueSampledData valueTime valuePeriod
     valueCodeableConcept valueString valueBoolean valueDateTime
 """.split())  # fmt: skip  # noqa: SIM905  # a list of that length reads worse
 _MODIFIED = "it has a modifierExtension, which may change it"
 _DATATYPES = ("dosage", "timing")
+_OF_NO_VERSION = "an element that FHIR R4 does not have"
+# What a reader calls a part that is left out whole.
+_PARTS: Mapping[str, str] = {
+    "condition": "family history",
+    "dosageInstruction": "dosage",
+}
 
 
 class ElementError(Exception):
@@ -152,14 +160,10 @@ class _Pruning:
                 "_"
             ):  # extends a value; extensions are told of elsewhere
                 continue
-            if name in _names_within(self._kind):
-                self._note(place or name, f"{name} is not read")
-            else:  # its name may say anything
-                reason = "an element that FHIR R4 does not have is not read"
-                self._note(place or "element", reason)
-
-    def _note(self, part: str, reason: str) -> None:
-        self.dropped.append((part.removesuffix("Instruction"), reason))
+            known = name in _names_within(self._kind)  # another may say anything
+            element = f"{place}.{name}".lstrip(".") if known else _OF_NO_VERSION
+            part = "note" if name == "note" else "detail"
+            self.dropped.append((part, f"{element} is not read"))
 
     def _kept(self, name: str, value: object) -> object:
         if isinstance(value, str):
@@ -173,7 +177,7 @@ class _Pruning:
         if not isinstance(value, Mapping):
             return value
         if "modifierExtension" in value and "modifierExtension" not in used:
-            self._note(name, _MODIFIED)
+            self.dropped.append((_PARTS.get(name, name), _MODIFIED))
             return _DROPPED
         return self.kept_of(value, used.split(), name)
 

@@ -212,7 +212,7 @@ def read_family(
     relation = words_of(family.relationship)[:1]
     for condition in family.condition:
         if reason := _add_relative(importing, resource, relation, condition):
-            importing.leave_out(resource, reason, part="condition")
+            importing.leave_out(resource, reason, part="family history")
     return None
 
 
