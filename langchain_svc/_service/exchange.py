@@ -187,7 +187,7 @@ class _RetryState:
             pause = self._outage_end - now
         if not failure.again or now + pause >= exchange.until:
             return None
-        waits_for_outage = self._is_down and now + pause <= self._outage_end
+        waits_for_outage = self._is_down and now + pause < self._outage_end
         if begins_anew:
             self._retries = 0
         elif (

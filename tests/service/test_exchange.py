@@ -154,6 +154,13 @@ def test_the_services_own_word_goes_before_backoff(headers, pause):
     assert pauses(one(Head(429, headers), OK, max_retry_wait=100)) == [pause]
 
 
+@pytest.mark.parametrize("headers", [{}, {"retry-after": "0"}])
+def test_without_retries_and_a_wait_for_outages_a_request_is_sent_once(headers):
+    world = one(Head(503, headers), OK, max_retries=0)
+    assert isinstance(world.ended[0], svc.SvcServerError)
+    assert len(world.sent) == 1
+
+
 def test_nothing_is_sent_after_the_deadline():
     world = one(OK, deadline=1, begun=-2.0)
     assert "deadline of 1 s" in str(world.ended[0])
