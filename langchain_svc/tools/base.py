@@ -164,10 +164,8 @@ class ServiceTool(ServiceSettings, BaseTool):
             return self._call(config, run_manager, arguments)
         except SvcError as error:
             failure = self._failure(error, call_id)
-        if isinstance(failure, ToolMessage):
-            return failure, None
         del arguments, config  # they would stand in the frames of the error
-        raise failure
+        return self._answer_failure(failure, call_id)
 
     async def _arun(
         self,
@@ -181,18 +179,15 @@ class ServiceTool(ServiceSettings, BaseTool):
             return await self._acall(config, run_manager, arguments)
         except SvcError as error:
             failure = self._failure(error, call_id)
-        if isinstance(failure, ToolMessage):
-            return failure, None
         del arguments, config
-        raise failure
+        return self._answer_failure(failure, call_id)
 
     def _failure(
         self, error: SvcError, call_id: str | None
-    ) -> SvcError | ToolException | ToolMessage:
-        """The error itself, or a `ToolException`, of which LangChain makes a text for the model.
+    ) -> SvcError | ToolException:
+        """The error itself, or a `ToolException` with a text for the model.
 
-        LangChain's message of a failure has no artifact, so one with a receipt is made here. The
-        error leaves its frames behind, since they hold the patient's record.
+        The error leaves its frames behind, since they hold the patient's record.
         """
         error = error.with_traceback(None)
         as_text = bool(self.handle_tool_error)
@@ -202,23 +197,38 @@ class ServiceTool(ServiceSettings, BaseTool):
             return error
         failure = ToolException(self._failure_for_model(error))
         failure.__cause__ = error
-        if error.receipt is None or call_id is None:
-            return failure
-        text = str(failure)
+        return failure
+
+    def _answer_failure(
+        self, failure: SvcError | ToolException, call_id: str | None
+    ) -> tuple[ToolMessage, None]:
+        """The message to the model whose call failed, where there is a receipt of the call.
+
+        All else is raised: LangChain makes a message of a `ToolException`, but without an artifact.
+        """
+        if call_id is None or isinstance(failure, SvcError):
+            raise failure
+        receipt = getattr(failure.__cause__, "receipt", None)
+        if receipt is None:
+            raise failure
         handler = self.handle_tool_error
-        if not isinstance(handler, bool) and handler is not None:
-            text = handler if isinstance(handler, str) else handler(failure)
-        return ToolMessage(
+        text = str(failure)
+        if isinstance(handler, str):
+            text = handler
+        elif callable(handler):
+            text = handler(failure)
+        message = ToolMessage(
             text,
-            artifact=error.receipt,
+            artifact=receipt,
             name=self.name,
             tool_call_id=call_id,
             status="error",
         )
+        return message, None
 
     def _failure_for_model(self, error: SvcError) -> str:
         """A failure in words that a model can act on."""
-        if isinstance(error, SvcRequestError):
+        if isinstance(error, SvcRequestError) and not error.retries:
             return f"Nothing was sent: {error}"
         if type(error) is SvcError:  # not of the call: the program failed, and says how
             return str(error)

@@ -193,6 +193,18 @@ def test_a_receipt_is_there_whatever_the_model_is_told(box, handler, text):
     assert failure.value.receipt.outcome == "status 401"
 
 
+def test_a_budget_that_ends_between_two_tries_does_not_deny_the_first(box):
+    box.faults = [Fault(status=503, headers=SOON)]
+    with consult(box, budget=svc.SvcBudget(max_requests=1), max_retries=3) as tool:
+        message = tool.invoke(tool_call(tool, ASKED))
+        assert message.artifact.outcome == "status 503"
+        assert not message.content.startswith("Nothing was sent")
+        message = tool.invoke(tool_call(tool, ASKED))
+    assert message.artifact is None
+    assert message.content.startswith("Nothing was sent: ")
+    assert len(box.requests) == 1
+
+
 def test_an_answer_that_was_not_delivered_has_its_receipt(box):
     def deliver(result):
         raise OSError
