@@ -54,9 +54,12 @@ class SvcError(ModelError):
         retries: How many times the request was sent again before this was raised.
         waited: Seconds spent waiting between those tries.
         retry_after: Seconds until another try makes sense, where that is known.
+        receipt: What a medical tool's call sent, and how each try ended, as a `ClinicalReceipt`;
+            None where nothing was tried, and in all other errors.
     """
 
     retry_after: float | None = None
+    receipt: Any = None
 
     def __init__(self, message: str) -> None:
         super().__init__(message)

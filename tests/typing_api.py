@@ -73,8 +73,13 @@ async def show(result: ClinicalResult) -> None:
     print(level, receipt.id)
 
 
+def put_on_record(receipt: ClinicalReceipt) -> None:
+    times: list[str] = [sent.time for sent in receipt.tries if sent.left]
+    print(receipt.host, receipt.outcome, times)
+
+
 SvcMedicalToolkit(patient=patient, answer_to="program", deliver=show)
-SvcMedicalConsult(patient="per_run", deliver=print)
+SvcMedicalConsult(patient="per_run", deliver=print, audit=put_on_record)
 
 
 # Names of other integrations are known, and slips are seen.
