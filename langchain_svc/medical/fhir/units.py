@@ -127,6 +127,10 @@ def unit_of(quantity: Quantity, substance: Substance = _UNKNOWN) -> str:
     raise UnitError("it has no unit")
 
 
+def _without_notes(unit: str) -> str:
+    return re.sub(r"\{[^{}]*\}", "", unit).rstrip("/.")
+
+
 def _counts_moles(unit: str) -> bool:
     try:
         return read_unit(unit).moles != 0
@@ -142,15 +146,15 @@ def _written(words: str | None) -> str:
 
 def _contradicts(printed: str, code: str, substance: Substance) -> bool:
     """Whether a printed text is read as another unit than a code."""
+    if not _without_notes(printed):
+        return False
     try:
         read_unit(code)
         notes = read_unit(printed).notes
     except UnknownUnitError:
         return False  # it may be printed in any words
     if not notes:
-        code = re.sub(r"\{[^{}]*\}", "", code).rstrip(
-            "/."
-        )  # a print has no room for it
+        code = _without_notes(code)  # a print has no room for them
     try:
         return bool(converted(Decimal(1), printed, code, substance) != 1)
     except UnitError:
