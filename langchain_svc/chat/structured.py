@@ -11,7 +11,7 @@ import re
 from collections.abc import AsyncIterator, Iterable, Iterator, Mapping
 from functools import cached_property
 from operator import itemgetter
-from typing import Any, TypeGuard, TypeVar
+from typing import Any
 
 from langchain_core.language_models import BaseChatModel, LanguageModelInput
 from langchain_core.messages import (
@@ -24,8 +24,7 @@ from langchain_core.messages.tool import tool_call_chunk
 from langchain_core.output_parsers import BaseTransformOutputParser
 from langchain_core.outputs import ChatGeneration, Generation
 from langchain_core.runnables import Runnable, RunnableMap, RunnablePassthrough
-from langchain_core.utils.function_calling import convert_to_json_schema
-from pydantic import BaseModel, InstanceOf, TypeAdapter, ValidationError
+from pydantic import InstanceOf, TypeAdapter, ValidationError
 from pydantic.v1 import BaseModel as BaseModelV1
 from pydantic.v1 import ValidationError as ValidationErrorV1
 from typing_extensions import is_typeddict
@@ -40,7 +39,8 @@ from .._wire import is_cut
 from ..errors import SvcOutputError, SvcRequestError
 from .parts import FINAL, ContentPart, split_parts
 from .readers import LONG, AnswerReader, new_id
-from .tools import NO_SCHEMA, read_function, refuse_unwritable
+from .schemas import NO_SCHEMA, is_subclass, readable, refuse_unwritable, schema_of_type
+from .tools import read_function
 
 _ANY_OBJECT: dict[str, Any] = {"type": "object"}
 _JSON_OBJECT = {"type": "json_object"}
@@ -49,8 +49,6 @@ _SHARED = ("$defs", "definitions")
 _INTO_WHOLE = re.compile(rf"#(?!/(?:{'|'.join(map(re.escape, _SHARED))})/)")
 _MOST_FIELDS = 20  # that a skeleton shows
 _MOST_PROBLEMS = 20  # that a repair prompt names
-
-_Class = TypeVar("_Class")
 
 
 class ResponseFormat(dict[str, Any]):
@@ -185,7 +183,7 @@ class ResponseFormat(dict[str, Any]):
         if self.model is None:
             return value
         try:
-            if _is_subclass(self.model, BaseModelV1):
+            if is_subclass(self.model, BaseModelV1):
                 return self.model.parse_obj(value)
             return TypeAdapter(self.model).validate_python(value)
         except (ValidationError, ValidationErrorV1) as error:
@@ -207,10 +205,6 @@ def _path(location: Iterable[object]) -> str:
     return ".".join(["answer", *(shortened(str(step)) for step in location)])
 
 
-def _is_subclass(schema: object, base: type[_Class]) -> TypeGuard[type[_Class]]:
-    return isinstance(schema, type) and issubclass(schema, base)
-
-
 def _schema_of(kind: Any) -> dict[str, Any]:
     """The JSON schema of what users pass for one.
 
@@ -220,11 +214,7 @@ def _schema_of(kind: Any) -> dict[str, Any]:
     if isinstance(kind, Mapping):
         return _written_schema(kind)
     try:
-        if _is_subclass(kind, BaseModel) or _is_subclass(kind, BaseModelV1):
-            return convert_to_json_schema(kind)
-        if isinstance(kind, type) and is_typeddict(kind):
-            return convert_to_json_schema(kind)
-        return {"title": "answer", **TypeAdapter(kind).json_schema()}
+        return {"title": "answer", **schema_of_type(kind)}
     except NO_SCHEMA as error:
         refuse_unwritable(kind)
         raise SvcRequestError(
@@ -252,13 +242,13 @@ def format_for(
     """The response format of `with_structured_output(schema)`."""
     json_mode = method == "json_mode"
     as_call = method == "function_calling"
-    model = schema
-    if isinstance(schema, Mapping) or is_typeddict(schema):
-        model = None
     if schema is None or (json_mode and schema == _JSON_OBJECT):
         json_schema = _ANY_OBJECT
     else:
         json_schema = _schema_of(schema)
+    model = None
+    if not (isinstance(schema, Mapping) or is_typeddict(schema)):
+        model = readable(schema)
     name = str(json_schema.get("title") or "answer")
     types = _json.CompiledSchema(json_schema).types
     if json_mode and model is None and types != ["array"]:
@@ -321,12 +311,9 @@ def structured_output(
         raise SvcRequestError(f"The method {method} needs a schema")
     response_format = format_for(schema, method=method)
     if schema is not None:
-        traced_schema: object = response_format.schema
-        if isinstance(schema, (type, Mapping)):
-            traced_schema = schema
         parameters["ls_structured_output_format"] = {
             "kwargs": {"method": method, "strict": strict},
-            "schema": traced_schema,
+            "schema": {"title": response_format.name, **response_format.schema},
         }
     bound: Runnable[LanguageModelInput, AIMessage] = model.bind(
         response_format=response_format, **parameters

@@ -501,6 +501,16 @@ def test_what_is_no_schema_or_method_is_refused(schema: Any, method: Any):
         Scripted().model().with_structured_output(schema, method=method)
 
 
+class PlainClass:
+    city: str
+
+
+@pytest.mark.parametrize("schema", [PlainClass, list[PlainClass], dict[str, PlainClass | None]])
+def test_a_plain_class_is_refused_by_its_name(schema: Any):
+    with pytest.raises(svc.SvcRequestError, match=r"write class PlainClass\(BaseModel\)"):
+        Scripted().model().with_structured_output(schema)
+
+
 def test_a_repair_is_one_run():
     seen = hearing()
     service = Scripted('{"name": "Ann"}', GOOD)

@@ -437,8 +437,16 @@ def test_no_tools_are_offered_where_none_may_be_called(how):
     assert service.asked[0] == [{"role": "user", "content": "?"}]
 
 
+class PlainClass:
+    city: str
+
+
 REFUSED = [
     ("weather", {}, "tools must be a list, not 'weather'"),
+    (weather, {}, "must be a list, not a StructuredTool: write .* around a single tool"),
+    (svc.SvcToolkit(api_key="k"), {}, r"pass toolkit\.get_tools\(\)"),
+    ([svc.SvcToolkit(api_key="k")], {}, r"pass toolkit\.get_tools\(\)"),
+    ([PlainClass], {}, r"PlainClass declares fields .* write class PlainClass\(BaseModel\)"),
     ([5], {}, "5 is not a tool"),
     ([None], {}, "is not a tool"),
     ([{"nothing": 1}], {}, "it is {'nothing': 1}, and must be .*a function, which has"),
