@@ -32,6 +32,7 @@ from .shapes import (
     object_shapes,
     respell_fields,
     unwrap,
+    wrap,
 )
 
 SHAPED = 2  # the same value in another container
@@ -283,13 +284,13 @@ class _Fitter:
             if cost:
                 yield respelled, cost
             if not fits or is_strange(value, part):
-                shapes = unwrap(value, part)
+                shapes = chain(wrap(value, part, self._schema), unwrap(value, part))
         elif type_name == "array" and isinstance(value, list):
             shapes = join_rows(value, part)
         elif fits:
             return
         elif type_name == "object":
-            shapes = object_shapes(value, part)
+            shapes = object_shapes(value, part, self._schema)
         elif type_name == "array":
             shapes = array_shapes(value)
         else:
