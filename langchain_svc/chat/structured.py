@@ -180,12 +180,15 @@ class ResponseFormat(dict[str, Any]):
         """Make the user's object of a value that `check` returned: of the type, if there is one."""
         if self.wrapped and isinstance(value, dict):
             value = value[_WRAPPED]
+        exact = _json.with_decimals(value)
         if self.model is None:
-            return value
+            return value if exact is value else json.loads(_json.dump(value))
         try:
             if is_subclass(self.model, BaseModelV1):
-                return self.model.parse_obj(value)
-            return TypeAdapter(self.model).validate_python(value)
+                return self.model.parse_obj(exact)
+            if exact is not value:  # in JSON, Pydantic reads floats only
+                return TypeAdapter(self.model).validate_python(exact)
+            return TypeAdapter(self.model).validate_json(_json.dump(value))
         except (ValidationError, ValidationErrorV1) as error:
             problems = [
                 f"{_path(detail['loc'])}: {detail['msg']}" for detail in error.errors()
@@ -465,9 +468,9 @@ class JsonReader(AnswerReader):
         if self._format.as_call:
             yield from self._call_parts(value)
         elif self._was_shown:
-            yield ContentPart(final=_dump(value))
+            yield ContentPart(final=_json.dump(value))
         else:
-            yield ContentPart(json=_dump(value))
+            yield ContentPart(json=_json.dump(value))
         if self._format.attach_parsed:
             yield ContentPart(parsed=self._format.make(value))
 
@@ -484,11 +487,7 @@ class JsonReader(AnswerReader):
         arguments = value if isinstance(value, dict) else {"answer": value}
         name = tool_call_chunk(name=self._format.name, args="", id=new_id(), index=0)
         yield ContentPart(call=name)
-        yield ContentPart(call=tool_call_chunk(args=_dump(arguments), index=0))
-
-
-def _dump(value: object) -> str:
-    return json.dumps(value, ensure_ascii=False, default=str)
+        yield ContentPart(call=tool_call_chunk(args=_json.dump(arguments), index=0))
 
 
 class StructuredParser(BaseTransformOutputParser[Any]):
