@@ -71,7 +71,7 @@ class ResponseFormat(dict[str, Any]):
         attach_parsed: bool = False,
         as_call: bool = False,
     ) -> None:
-        self.schema = dict(schema)
+        self.schema: dict[str, Any] = dict(schema)
         self.model = model
         self.partial = partial
         self.name = name
@@ -412,7 +412,7 @@ class JsonReader(AnswerReader):
             yield from self._read_part(part)
 
     def wants_rest(self, text: str, *, out_of_room: bool) -> bool:
-        self.is_copy = False
+        self.is_copy: bool = False
         if not out_of_room:
             return False
         try:

@@ -273,11 +273,11 @@ class ToolRequest:
         *,
         parallel: bool | None = None,
     ) -> None:
-        self.tools = tools if isinstance(tools, ToolList) else ToolList(tools)
-        self.choice = _read_choice(choice, self.tools.names)
-        self.required = self.choice.mode == "any"
-        self.required_name = self.choice.name
-        self.parallel = parallel is not False
+        self.tools: ToolList = tools if isinstance(tools, ToolList) else ToolList(tools)
+        self.choice: ToolChoice = _read_choice(choice, self.tools.names)
+        self.required: bool = self.choice.mode == "any"
+        self.required_name: str | None = self.choice.name
+        self.parallel: bool = parallel is not False
 
     def preamble(self, format_: Format) -> str:
         """The instructions before the conversation, which end with the form of a call."""
