@@ -657,9 +657,9 @@ class ChatSvc(CitingModel, BaseChatModel):
     ) -> Turn:
         model = options.model
         chat = CHAT_INTERFACES[self.interface]
-        new_parser: Callable[[], AnswerParser[list[Event]]] = CompletionParser
-        if stream:
-            new_parser = self._new_event_parser
+        new_parser: Callable[[], AnswerParser[list[Event]]] = self._new_event_parser
+        if not stream:
+            new_parser = partial(CompletionParser, strict_end=self.require_stream_end)
 
         def new_exchange(turns: WireMessages) -> Exchange[list[Event]]:
             return self._new_exchange(
