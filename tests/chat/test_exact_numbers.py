@@ -26,7 +26,14 @@ class Amounts(BaseModel):
     more: Any = None
 
 
-DIGITS = st.from_regex(r"-?(0|[1-9][0-9]{0,30})\.[0-9]{1,30}([eE][+-]?[0-9]{1,2})?", fullmatch=True)
+FIGURES = st.text("0123456789", min_size=1, max_size=30)
+DIGITS = st.builds(
+    "{}{}.{}{}".format,
+    st.sampled_from(["", "-"]),
+    FIGURES.map(lambda figures: figures.lstrip("0") or "0"),
+    FIGURES,
+    st.sampled_from(["", "e7", "E-12", "e+40"]),
+)
 WRITTEN = {
     "plain": "{}",
     "fenced": "Here it is:\n```json\n{}\n```",
