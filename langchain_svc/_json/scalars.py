@@ -43,7 +43,7 @@ class LongNumber(float):
         self.exact = Decimal(digits)
 
     def __reduce__(self) -> tuple[type[LongNumber], tuple[str]]:
-        return LongNumber, (str(self.exact),)
+        return LongNumber, (str(self),)
 
     def is_integer(self) -> bool:
         """Whether the number is, and not the float."""
@@ -51,6 +51,9 @@ class LongNumber(float):
 
     def __int__(self) -> int:
         return int(self.exact)
+
+    def __str__(self) -> str:
+        return str(self.exact)
 
 
 def fraction(digits: str) -> float:
@@ -71,7 +74,7 @@ def dump(value: object) -> str:
     if isinstance(value, list):
         return f"[{', '.join(map(dump, value))}]"
     if isinstance(value, LongNumber):
-        return str(value.exact)
+        return str(value)
     return json.dumps(value, ensure_ascii=False)
 
 
@@ -229,6 +232,8 @@ def frozen(value: object) -> Hashable:
         return "array", tuple(frozen(item) for item in value)
     if isinstance(value, bool):
         return "boolean", value  # in Python, 1 == True
+    if isinstance(value, LongNumber):
+        return value.exact
     try:
         hash(value)
     except TypeError:

@@ -98,6 +98,34 @@ def test_a_long_number_with_a_fraction_is_no_integer(text, n):
     assert len(service.asked) == (1 if n else 2)
 
 
+@pytest.mark.parametrize(
+    ("one", "other"), [("1234567890.123456789012", "1234567890.123456789013"), ("1", "true")]
+)
+def test_two_objects_whose_numbers_differ_are_two_answers(one, other):
+    service = Scripted(f'{{"more": {one}}} {{"more": {other}}}', '{"more": 2}')
+    schema = {"title": "More", "properties": {"more": {}}, "required": ["more"]}
+    assert service.model().with_structured_output(schema).invoke("?") == {"more": 2}
+    assert "two objects that differ" in service.asked[1][-1]["content"]
+
+
+def test_a_long_number_is_none_of_its_neighbours():
+    schema = {"title": "More", "properties": {"more": {"enum": [0.1, 0.2]}}, "required": ["more"]}
+    service = Scripted('{"more": 0.1000000000000000000001}', '{"more": 0.1}')
+    assert service.model().with_structured_output(schema).invoke("?") == {"more": 0.1}
+    assert len(service.asked) == 2
+
+
+class Name(BaseModel):
+    """A name that is written in figures."""
+
+    name: str
+
+
+def test_a_text_that_is_written_as_a_number_has_all_of_its_figures():
+    service = Scripted(f'{{"name": {LONG}}}')
+    assert service.model().with_structured_output(Name).invoke("?").name == LONG
+
+
 class OldAmount(pydantic.v1.BaseModel):
     """An amount, in Pydantic's old way."""
 
