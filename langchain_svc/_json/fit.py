@@ -284,7 +284,7 @@ class _Fitter:
             if cost:
                 yield respelled, cost
             if not fits or is_strange(value, part):
-                shapes = chain(wrap(value, part, self._schema), unwrap(value, part))
+                shapes = self._around_or_inside(value, part)
         elif type_name == "array" and isinstance(value, list):
             shapes = join_rows(value, part)
         elif fits:
@@ -299,6 +299,14 @@ class _Fitter:
                 yield reading
         for shape in shapes:
             yield shape, SHAPED
+
+    def _around_or_inside(
+        self, value: dict[str, object], part: SchemaPart
+    ) -> Iterator[object]:
+        """The object of which an object may be the only field, and what it may only wrap."""
+        if self._tidy:  # an answer; among arguments, the object may be the call itself
+            yield from wrap(value, part, self._schema)
+        yield from unwrap(value, part)
 
     def _fit_object(
         self, value: dict[str, object], part: SchemaPart, path: str

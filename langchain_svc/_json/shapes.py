@@ -119,15 +119,15 @@ def respell_fields(
 def wrap(value: object, part: SchemaPart, schema: CompiledSchema) -> Iterator[object]:
     """The object around its only field, where a value is of this one's type.
 
-    For an object, the type is its fields: it must have one of them.
+    For an object, the type is its fields: it must have some of them, and no other.
     """
     if len(part.fields) != 1:
         return
     ((name, inner),) = part.fields.items()
     roots = schema.roots_of(inner)
     if isinstance(value, dict):
-        is_inner = name not in value and any(
-            root.fields.keys() & value.keys() for root in roots
+        is_inner = bool(value) and any(
+            value.keys() <= root.fields.keys() for root in roots
         )
     else:
         is_inner = any(has_any_type(value, root.schema) for root in roots)

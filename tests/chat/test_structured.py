@@ -209,7 +209,10 @@ class Perhaps(BaseModel):
     city: str = "?"
 
 
-@pytest.mark.parametrize("text", ['{"error": "no city"}', "{}", "5"])
+@pytest.mark.parametrize(
+    "text",
+    ['{"error": "no city"}', "{}", "5", '{"city": "Rome", "arguments": {"city": "Oslo"}}'],
+)
 def test_an_object_without_a_field_of_the_class_is_not_taken_for_one(text):
     service = Scripted(text, '{"answer": null}')
     assert service.model().with_structured_output(Perhaps | None).invoke("?") is None

@@ -463,6 +463,26 @@ def test_what_is_no_tool_and_no_choice_is_refused(tools, how, said):
         Scripted().model().bind_tools(tools, **how)
 
 
+class Named(BaseModel):
+    """Somebody."""
+
+    name: str
+    arguments: dict[str, str] = {}
+
+
+def keep(person: Named) -> str:
+    """Keep somebody."""
+    return person.name
+
+
+@pytest.mark.parametrize("args", [{"person": {"name": "Ann"}}, {"name": "Ann"}, {"name": "keep"}])
+def test_a_call_is_no_argument_of_a_tool_whose_argument_looks_like_one(args):
+    call = json.dumps({"name": "keep", "arguments": args})
+    service = Scripted(f"<tool_call>{call}</tool_call>")
+    (made,) = service.model().bind_tools([keep]).invoke("?").tool_calls
+    assert (made["name"], made["args"], len(service.asked)) == ("keep", args, 1)
+
+
 LOOKED_UP = [
     {"name": "weather", "args": {"city": "Rome"}, "id": "c1"},
     {"name": "weather", "args": {"city": "Oslo"}, "id": "c2"},
