@@ -65,7 +65,7 @@ class SvcError(ModelError):
         super().__init__(message)
         self.message = message
         self.retries = 0
-        self.waited = 0.0
+        self.waited: float = 0.0
 
     def __reduce__(self) -> tuple[Any, ...]:
         # Subclasses take keyword arguments, which BaseException would not pass when unpickled.
@@ -219,6 +219,6 @@ class SvcOutputError(SvcError, OutputParserException):
         super().__init__(message)
         self.raw = raw
         self.finish_reason = finish_reason
-        self.problems = list(problems)
+        self.problems: list[str] = list(problems)
         self.usage = usage
         self.llm_output = raw

@@ -132,9 +132,9 @@ class RateLimiter(Protocol):
     @property
     def local(self) -> bool: ...  # asking needs no I/O
 
-    def acquire(self, remaining: float) -> Wait | errors.SvcError | None: ...
+    def acquire(self, remaining: float, /) -> Wait | errors.SvcError | None: ...
 
-    async def aacquire(self, remaining: float) -> Wait | errors.SvcError | None: ...
+    async def aacquire(self, remaining: float, /) -> Wait | errors.SvcError | None: ...
 
     def settle(
         self,
@@ -323,7 +323,7 @@ class Exchange(Generic[T]):
     waited: float = 0.0
 
     def __post_init__(self) -> None:
-        self.until = self.limits.until(self.clock())
+        self.until: float = self.limits.until(self.clock())
 
 
 def origin(url: str) -> str:

@@ -6,20 +6,20 @@ import hmac
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any, ClassVar, Literal, Self
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, Self, TypeAlias
 from urllib.parse import urlsplit
 
 from langchain_core.runnables import RunnableConfig
-from pydantic import Field, PrivateAttr, model_validator
+from pydantic import Discriminator, Field, PrivateAttr, Tag, model_validator
 
 from .._base.safe_errors import type_text
 from .._service import Secret, ServiceSettings, WholeParser, reveal_secret, url_of
 from .._wire import dump_json
-from ..config import MEDICAL
+from ..config import MEDICAL, Interface
 from ..errors import SvcError, SvcRequestError
 from ..tools.base import ServiceTool, ToolOutput, ToolUse
 from .call_log import CallLog
-from .case import Loader, aload, case_of, configurable, load
+from .case import CASE_KEY, Loader, aload, case_of, configurable, load
 from .delivery import (
     NEEDS_AWAIT,
     Audit,
@@ -39,13 +39,44 @@ from .wire import IMAGES, MedicalAnswer, read_answer, request_body
 PATIENT_KEY = "svc_patient"
 """The key of `config["configurable"]` that holds a run's `PatientContext`."""
 
-Patient = PatientContext | Literal["per_run"] | Loader | None
+
+def _kind_of(patient: object) -> str | None:
+    """The tag of what is given as a patient; None if it can be none."""
+    if patient is None:
+        return "none"
+    if isinstance(patient, (PatientContext, dict)):
+        return "record"
+    if callable(patient):
+        return "function"
+    return "per run" if patient == "per_run" else None
+
+
+if TYPE_CHECKING:
+    Patient: TypeAlias = (
+        PatientContext | dict[str, Any] | Literal["per_run"] | Loader | None
+    )
+else:
+    Patient = Annotated[
+        Annotated[PatientContext, Tag("record")]
+        | Annotated[Literal["per_run"], Tag("per run")]
+        | Annotated[Loader, Tag("function")]
+        | Annotated[None, Tag("none")],
+        Discriminator(
+            _kind_of,
+            custom_error_type="patient",
+            custom_error_message=(
+                "must be a PatientContext, a dict of its fields, 'per_run' for one that each run "
+                "brings, or a function that loads it by its case; a case's key goes into a run, as "
+                f"config={{'configurable': {{'{CASE_KEY}': ...}}}}"
+            ),
+        ),
+    ]
 
 
 class MedicalSettings(ServiceSettings):
     """The settings that the medical tools and their toolkit share."""
 
-    interfaces = (MEDICAL,)
+    interfaces: ClassVar[tuple[Interface, ...]] = (MEDICAL,)
 
     medical_base_url: str | None = url_of(MEDICAL)
     """Where the medical interface is, without the /api/medical of its paths."""
@@ -304,7 +335,7 @@ class MedicalTool(MedicalSettings, ServiceTool):
                 raise SvcRequestError(loaded)
             return loaded
         patient = self.patient if of_run is None else of_run
-        if not isinstance(patient, str):
+        if patient is None or isinstance(patient, PatientContext):
             return patient
         if self.endpoint.record_fields:
             raise SvcRequestError(

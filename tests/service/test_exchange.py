@@ -162,6 +162,9 @@ def test_backoff_doubles_up_to_its_longest():
         ({"retry-after": "2"}, 2.2),
         ({"x-ratelimit-reset": "3"}, 3.3),
         ({"retry-after": "x"}, 0.5),
+        ({"retry-after": "Mon, 01 Jan 2024 00:00:00 GMT", "x-ratelimit-reset": "3"}, 0.5),
+        ({"x-ratelimit-reset": "3", "x-ratelimit-remaining": "0"}, 3.3),
+        ({"x-ratelimit-reset": "3", "x-ratelimit-remaining": "299"}, 0.5),
         ({"retry-after": "61"}, 67.1),
     ],
 )
