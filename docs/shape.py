@@ -1,4 +1,4 @@
-"""Prints the size of each room of the package; with `--check`, checks its shape.
+"""Prints the size of each room and the price of each promise; with `--check`, checks the shape.
 
 Size is information: no figure of it refuses a change. What makes reading hard does: a function
 that is too long to hold in mind, imports in a circle, and lines packed with more than one idea. A
@@ -12,13 +12,55 @@ import io
 import sys
 import tokenize
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+from fnmatch import fnmatch
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
 PACKAGE = ROOT / "langchain_svc"
 TOP = PACKAGE.name
 WINGS = {"medical", "quota", "bulk", "privacy", "sandbox", "cli"}
+# What is promised beyond a LangChain model and tools on the service's endpoints: where its code is,
+# its tests and its pages. Who adds a promise adds its row; who looks for what to give up looks here.
+# A file counts for the first row that names it.
+PROMISES = (
+    ("forms of other families", "_calls/families/*", "toolcalls/*", ""),
+    ("no call out of a text that was read", "_calls/replay.py", "toolcalls/*replay*", ""),
+    ("tool calls through a prompt", "_calls/* chat/tools.py chat/calls_reader.py chat/doubts.py",
+     "toolcalls/* chat/*tool* chat/*call*", "tools.md"),
+    ("slips in a schema are named", "_json/malformed.py", "json/*malformed*", ""),
+    ("objects that fit a schema", "_json/form.py _json/fit.py _json/schema.py _json/shapes.py "
+     "_json/scalars.py _json/patterns.py chat/structured.py chat/schemas.py",
+     "json/*fit* json/*form* json/*schema* chat/*struct* chat/*schema*", ""),
+    ("broken JSON is read", "_json/*", "json/*", ""),
+    ("checked citations", "chat/cit* chat/sources.py chat/sentences.py chat/support* chat/words.py "
+     "chat/passages.py chat/answer_statements.py chat/bindings.py chat/agents.py",
+     "chat/*cit* chat/*support*", ""),
+    ("cut answers go on", "_text/continuation.py", "chat/*cut* text/*continu*", ""),
+    ("pseudonyms", "privacy/ps* privacy/engine.py privacy/marks.py privacy/identities.py "
+     "privacy/whole_values.py privacy/vocabulary.py privacy/person_names.py privacy/phrases.py "
+     "privacy/numbers.py privacy/calendar_dates.py _text/reading.py _text/pseudonyms.py "
+     "_service/pseudonyms.py", "privacy/*pseudonym* privacy/*names* privacy/*exit* text/*",
+     "pseudonyms.md"),
+    ("private runs", "privacy/* _service/runs.py", "privacy/*", "privacy.md"),
+    ("images", "_images/* images.py chat/described_images.py", "images/*", "general.md"),
+    ("own connections", "_http/*", "service/*http* service/*socket* service/*connect*", ""),
+    ("stream formats", "_wire/stream* _wire/chunks.py", "wire/*stream*", ""),
+    ("FHIR import", "medical/fhir/*", "medical/*fhir*", "medical-records.md"),
+    ("DICOM", "medical/dicom/*", "medical/*dicom*", "medical-images.md"),
+    ("medical tools, receipts", "medical/*", "medical/*", "medical.md"),
+    ("budgets", "quota/*budget* quota/estimates.py", "quota/*budget*", ""),
+    ("quotas in Redis", "quota/redis*", "quota/*redis*", ""),
+    ("quotas", "quota/*", "quota/*", "quota.md"),
+    ("bulk runs", "bulk/*", "bulk/*", "bulk.md"),
+    ("the command", "cli/*", "cli/*", "cli.md"),
+    ("sandbox: inspector, upstream", "sandbox/inspector* sandbox/upstream.py",
+     "sandbox/*inspector* sandbox/*upstream*", ""),
+    ("sandbox: rules instead of AI", "sandbox/answers.py sandbox/prompts.py sandbox/forms.py "
+     "sandbox/samples.py sandbox/citing.py sandbox/context.py", "sandbox/*answer*", ""),
+    ("sandbox: server and faults", "sandbox/*", "sandbox/* faults/*", "sandbox.md testing.md"),
+    ("usage and tracing", "observe/*", "*usage* *otel*", "usage.md"),
+)  # fmt: skip
 
 MOST_BRANCHES = 15
 MOST_LAYERS = 7
@@ -147,6 +189,9 @@ def problems(modules: list[Module]) -> Iterator[str]:
     for module in modules:
         yield from _too_long(module)
     yield from _misplaced(modules)
+    for name, tokens, _, _ in prices(modules):
+        if not tokens:
+            yield f"The promise {name!r} names no file of the package. Name those that keep it now."
     for name, (tokens, lines) in sizes(modules).items():
         if tokens / lines > MOST_TOKENS_A_LINE:
             yield (
@@ -211,8 +256,41 @@ def sizes(modules: list[Module]) -> dict[str, tuple[int, int]]:
     return dict(sorted(rooms.items()))
 
 
+def prices(modules: list[Module]) -> Iterator[tuple[str, int, int, int]]:
+    """Each promise with its tokens, the lines of its tests, and the words of its pages.
+
+    A row that names no file of the package has gone out of date.
+    """
+    left = {module.path.relative_to(PACKAGE).as_posix(): module for module in modules}
+    tests = {
+        path.relative_to(ROOT / "tests").as_posix(): path
+        for path in sorted((ROOT / "tests").rglob("*.py"))
+    }
+    for name, code, checked_by, pages in PROMISES:
+        tokens = sum(sum(left.pop(path).counts.values()) for path in _named(left, code))
+        lines = sum(
+            len(tests.pop(path).read_text("utf-8").splitlines())
+            for path in _named(tests, checked_by)
+        )
+        words = sum(
+            len((ROOT / "docs" / page).read_text("utf-8").split())
+            for page in pages.split()
+        )
+        yield name, tokens, lines, words
+    rest = sum(sum(module.counts.values()) for module in left.values())
+    yield "the LangChain integration", rest, 0, 0
+
+
+def _named(paths: Iterable[str], patterns: str) -> list[str]:
+    return [
+        path
+        for path in paths
+        if any(fnmatch(path, pattern) for pattern in patterns.split())
+    ]
+
+
 def main() -> int:
-    """Print the sizes, or with `--check` what is wrong."""
+    """Print the sizes and prices, or with `--check` what is wrong."""
     modules = [Module(path) for path in sorted(PACKAGE.rglob("*.py"))]
     if "--check" in sys.argv:
         wrong = list(problems(modules))
@@ -223,6 +301,9 @@ def main() -> int:
     total = tuple(map(sum, zip(*rows.values(), strict=True)))
     for name, (tokens, lines) in [*rows.items(), ("all", (total[0], total[1]))]:
         print(f"{name:<14}{tokens:>9,}{lines:>8,}{tokens / lines:>8.2f}")
+    print(f"\n{'promise':<38}{'tokens':>9}{'tests':>8}{'words':>8}")
+    for name, tokens, lines, words in prices(modules):
+        print(f"{name:<38}{tokens:>9,}{lines:>8,}{words:>8,}")
     return 0
 
 
