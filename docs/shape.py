@@ -20,31 +20,68 @@ ROOT = Path(__file__).resolve().parents[1]
 PACKAGE = ROOT / "langchain_svc"
 TOP = PACKAGE.name
 WINGS = {"medical", "quota", "bulk", "privacy", "sandbox", "cli"}
-# What is promised beyond a LangChain model and tools on the service's endpoints: where its code is,
-# its tests and its pages. Who adds a promise adds its row; who looks for what to give up looks here.
-# A file counts for the first row that names it.
+# What is promised beyond a LangChain model and tools on the service's endpoints: where its code
+# is, its tests and its pages. Who adds a promise adds its row; who looks for what to give up
+# looks here. A file counts for the first row that names it.
 PROMISES = (
     ("forms of other families", "_calls/families/*", "toolcalls/*", ""),
-    ("no call out of a text that was read", "_calls/replay.py", "toolcalls/*replay*", ""),
-    ("tool calls through a prompt", "_calls/* chat/tools.py chat/calls_reader.py chat/doubts.py",
-     "toolcalls/* chat/*tool* chat/*call*", "tools.md"),
+    (
+        "no call out of a text that was read",
+        "_calls/replay.py",
+        "toolcalls/*replay*",
+        "",
+    ),
+    (
+        "tool calls through a prompt",
+        "_calls/* chat/tools.py chat/calls_reader.py chat/doubts.py",
+        "toolcalls/* chat/*tool* chat/*call*",
+        "tools.md",
+    ),
     ("slips in a schema are named", "_json/malformed.py", "json/*malformed*", ""),
-    ("objects that fit a schema", "_json/form.py _json/fit.py _json/schema.py _json/shapes.py "
-     "_json/scalars.py _json/patterns.py chat/structured.py chat/schemas.py",
-     "json/*fit* json/*form* json/*schema* chat/*struct* chat/*schema*", ""),
+    (
+        "objects that fit a schema",
+        """
+        _json/form.py _json/fit.py _json/schema.py _json/shapes.py _json/scalars.py
+        _json/patterns.py chat/structured.py chat/schemas.py
+    """,
+        "json/*fit* json/*form* json/*schema* chat/*struct* chat/*schema*",
+        "",
+    ),
     ("broken JSON is read", "_json/*", "json/*", ""),
-    ("checked citations", "chat/cit* chat/sources.py chat/sentences.py chat/support* chat/words.py "
-     "chat/passages.py chat/answer_statements.py chat/bindings.py chat/agents.py",
-     "chat/*cit* chat/*support*", ""),
+    (
+        "checked citations",
+        """
+        chat/cit* chat/sources.py chat/sentences.py chat/support* chat/words.py
+        chat/passages.py chat/answer_statements.py chat/bindings.py chat/agents.py
+    """,
+        "chat/*cit* chat/*support*",
+        "",
+    ),
     ("cut answers go on", "_text/continuation.py", "chat/*cut* text/*continu*", ""),
-    ("pseudonyms", "privacy/ps* privacy/engine.py privacy/marks.py privacy/identities.py "
-     "privacy/whole_values.py privacy/vocabulary.py privacy/person_names.py privacy/phrases.py "
-     "privacy/numbers.py privacy/calendar_dates.py _text/reading.py _text/pseudonyms.py "
-     "_service/pseudonyms.py", "privacy/*pseudonym* privacy/*names* privacy/*exit* text/*",
-     "pseudonyms.md"),
+    (
+        "pseudonyms",
+        """
+        privacy/ps* privacy/engine.py privacy/marks.py privacy/identities.py
+        privacy/whole_values.py privacy/vocabulary.py privacy/person_names.py
+        privacy/phrases.py privacy/numbers.py privacy/calendar_dates.py _text/reading.py
+        _text/pseudonyms.py _service/pseudonyms.py
+    """,
+        "privacy/*pseudonym* privacy/*names* privacy/*exit* text/*",
+        "pseudonyms.md",
+    ),
     ("private runs", "privacy/* _service/runs.py", "privacy/*", "privacy.md"),
-    ("images", "_images/* images.py chat/described_images.py", "images/*", "general.md"),
-    ("own connections", "_http/*", "service/*http* service/*socket* service/*connect*", ""),
+    (
+        "images",
+        "_images/* images.py chat/described_images.py",
+        "images/*",
+        "general.md",
+    ),
+    (
+        "own connections",
+        "_http/*",
+        "service/*http* service/*socket* service/*connect*",
+        "",
+    ),
     ("stream formats", "_wire/stream* _wire/chunks.py", "wire/*stream*", ""),
     ("FHIR import", "medical/fhir/*", "medical/*fhir*", "medical-records.md"),
     ("DICOM", "medical/dicom/*", "medical/*dicom*", "medical-images.md"),
@@ -54,13 +91,29 @@ PROMISES = (
     ("quotas", "quota/*", "quota/*", "quota.md"),
     ("bulk runs", "bulk/*", "bulk/*", "bulk.md"),
     ("the command", "cli/*", "cli/*", "cli.md"),
-    ("sandbox: inspector, upstream", "sandbox/inspector* sandbox/upstream.py",
-     "sandbox/*inspector* sandbox/*upstream*", ""),
-    ("sandbox: rules instead of AI", "sandbox/answers.py sandbox/prompts.py sandbox/forms.py "
-     "sandbox/samples.py sandbox/citing.py sandbox/context.py", "sandbox/*answer*", ""),
-    ("sandbox: server and faults", "sandbox/*", "sandbox/* faults/*", "sandbox.md testing.md"),
+    (
+        "sandbox: inspector, upstream",
+        "sandbox/inspector* sandbox/upstream.py",
+        "sandbox/*inspector* sandbox/*upstream*",
+        "",
+    ),
+    (
+        "sandbox: rules instead of AI",
+        """
+        sandbox/answers.py sandbox/prompts.py sandbox/forms.py sandbox/samples.py
+        sandbox/citing.py sandbox/context.py
+    """,
+        "sandbox/*answer*",
+        "",
+    ),
+    (
+        "sandbox: server and faults",
+        "sandbox/*",
+        "sandbox/* faults/*",
+        "sandbox.md testing.md",
+    ),
     ("usage and tracing", "observe/*", "*usage* *otel*", "usage.md"),
-)  # fmt: skip
+)
 
 MOST_BRANCHES = 15
 MOST_LAYERS = 7
