@@ -42,7 +42,7 @@ PROMISES = (
         "objects that fit a schema",
         """
         _json/form.py _json/fit.py _json/schema.py _json/shapes.py _json/scalars.py
-        _json/patterns.py chat/structured.py chat/schemas.py
+        chat/structured.py chat/schemas.py
     """,
         "json/*fit* json/*form* json/*schema* chat/*struct* chat/*schema*",
         "",
@@ -51,8 +51,8 @@ PROMISES = (
     (
         "checked citations",
         """
-        chat/cit* chat/sources.py chat/sentences.py chat/support* chat/words.py
-        chat/passages.py chat/answer_statements.py chat/bindings.py chat/agents.py
+        chat/cit* chat/sources.py chat/support.py
+        chat/passages.py chat/answer_statements.py chat/agents.py
     """,
         "chat/*cit* chat/*support*",
         "",

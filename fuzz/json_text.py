@@ -8,9 +8,8 @@ from typing import Any
 
 from langchain_svc._json.answer import read_answer
 from langchain_svc._json.fit import SchemaMismatch, fit_schema, problems
-from langchain_svc._json.lenient import read_json
+from langchain_svc._json.lenient import PartialObject, read_json
 from langchain_svc._json.parser import JsonValue
-from langchain_svc._json.partial import PartialObject
 
 from .draw import Draw, cut
 

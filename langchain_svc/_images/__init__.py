@@ -15,5 +15,5 @@ from .headers import (
     is_dicom,
     jpeg_size,
     read_image_header,
+    without_metadata,
 )
-from .metadata import without_metadata

@@ -8,17 +8,11 @@ import re
 from dataclasses import replace
 from typing import NoReturn
 
-from .frames import twice
+from pydantic_core import from_json, to_json
+
 from .parser import GOES_ON, MAX_DEPTH, Attempt, JsonValue, LenientParser
 from .scalars import fraction
-from .signs import (
-    SPACE,
-    goes_on,
-    lone_backslash,
-    peek,
-    skip,
-    whole_characters,
-)
+from .signs import SPACE, goes_on, lone_backslash, peek, skip, twice, whole_characters
 
 
 def read_json(text: str, start: int = 0) -> JsonValue | None:
@@ -125,3 +119,56 @@ def _is_too_deep(value: object) -> bool:
                 items += container
         level = [item for item in items if isinstance(item, (dict, list))]
     return bool(level)
+
+
+# -- partial ---------------------------------------------------------------------------------------
+# An object as far as it has come, while its text still streams in.
+#
+# Open strings are shown as far as they are, numbers once they are complete. What is shown is
+# for looking at: broken JSON is shown no further. `answer.read_answer` reads the answer itself,
+# from the whole text.
+
+# An object that begins, and not a brace of prose such as {name}.
+_OBJECT_BEGINS = re.compile(r"\{\s*(?:(?P<json>\"|\}|\Z)|'?\w+'?\s*[:=])")
+# A number that ends with the text: more digits may follow.
+_OPEN_NUMBER = re.compile(r"(?<=[:,\[\s])-?\d[-+.\deE]*\Z")
+# May be read as an infinity, which is not JSON.
+_INFINITE = re.compile(r"\d{300}|\d[eE]\+?\d{3}")
+
+
+class PartialObject:
+    """The first object of a text that comes in chunks; None before it begins.
+
+    The text is parsed again when it has grown by a 64th, which keeps the cost linear.
+    """
+
+    def __init__(self) -> None:
+        self._parts: list[str] = []
+        self._size = 0
+        self._next_parse = 0  # the size from which on the text is parsed again
+        self._value: dict[str, object] | None = None
+
+    def parse_chunk(self, text: str) -> dict[str, object] | None:
+        """The object so far. Values returned before stay as they were."""
+        self._parts.append(text)
+        self._size += len(text)
+        if self._size >= self._next_parse:
+            self._next_parse = self._size + self._size // 64
+            self._parts = ["".join(self._parts)]
+            self._value = _parse_beginning(self._parts[0]) or self._value
+        return self._value
+
+
+def _parse_beginning(text: str) -> dict[str, object] | None:
+    match = _OBJECT_BEGINS.search(text)
+    if match is None or match["json"] is None:
+        return None
+    data = _OPEN_NUMBER.sub("", text[match.start() :]).encode(errors="replace")
+    value: dict[str, object]
+    try:
+        value = from_json(data, allow_inf_nan=False, allow_partial="trailing-strings")
+        if _INFINITE.search(text):
+            value = from_json(to_json(value, inf_nan_mode="null"))
+    except ValueError:
+        return None
+    return value

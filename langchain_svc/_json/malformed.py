@@ -13,9 +13,8 @@ from collections.abc import Callable, Iterator, Mapping
 from functools import lru_cache
 
 from ..errors import SvcRequestError
-from .patterns import is_pattern
 from .scalars import shortened
-from .schema import TYPE_NAMES, Schema, list_of, mapping_of, target_of
+from .schema import TYPE_NAMES, Schema, is_pattern, list_of, mapping_of, target_of
 
 # Where a schema has others: one, a list of them, or a mapping of names to them.
 _SCHEMA = frozenset(

@@ -15,14 +15,6 @@ import textwrap
 from dataclasses import dataclass
 from typing import Any
 
-from .frames import (
-    Container,
-    Frame,
-    Slot,
-    can_close,
-    comma_separates,
-    key_follows,
-)
 from .scalars import Scalar, literal
 from .signs import (
     ARROW,
@@ -36,9 +28,15 @@ from .signs import (
     QUOTES,
     STRUCTURE,
     VALUE_START,
+    Container,
+    Frame,
+    Slot,
+    can_close,
     comma_at,
+    comma_separates,
     holds_control_word,
     is_key,
+    key_follows,
     peek,
     quote_follows,
     skip,

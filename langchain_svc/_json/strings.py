@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import re
 
-from .frames import Frame, Slot, can_close, comma_separates, key_follows
 from .signs import (
     CLOSERS,
     COLONS,
@@ -21,8 +20,13 @@ from .signs import (
     STRUCTURE,
     VALUE_START,
     WHOLE_STRING,
+    Frame,
+    Slot,
+    can_close,
     comma_at,
+    comma_separates,
     is_key,
+    key_follows,
     peek,
     quote_follows,
     stops,

@@ -15,7 +15,7 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from .sentences import LONGEST_STOP, sentence_ends
+from .passages import LONGEST_STOP, sentence_ends
 
 _LONGEST_QUOTE = 4_000  # characters
 _LONGEST_TAG = 100

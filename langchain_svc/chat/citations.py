@@ -14,9 +14,8 @@ from dataclasses import asdict, dataclass, field
 from typing import Literal, TypedDict
 
 from .answer_statements import AnswerStatement, CitationParser, Quote
-from .passages import Passage, Passages, Place
+from .passages import Passage, Passages, Place, words_of
 from .support import doubt_of
-from .words import words_of
 
 __all__ = [
     "AnswerStatement",

@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Any, Self
 from langchain_core.language_models import BaseChatModel, LanguageModelInput
 from langchain_core.messages import BaseMessage
 from langchain_core.prompt_values import ChatPromptValue, PromptValue
+from langchain_core.runnables import RunnableBinding
+from langchain_core.runnables.configurable import RunnableConfigurableFields
 from pydantic import Field, InstanceOf
 
 from .._service import reveal_secret
@@ -17,7 +19,62 @@ from .model import ServiceModel
 from .options import Citing, DocumentLike, Doubtful, Unsupported
 
 if TYPE_CHECKING:
-    from .cited_answers import CitedAnswer
+    from .citing import CitedAnswer
+
+
+# -- bindings --------------------------------------------------------------------------------------
+# What a `ChatSvc` is bound to: as LangChain's, and still a model that can cite.
+#
+# LangChain hands `with_citations` on to the model within, and so would lose what is bound to
+# it.
+
+
+class SvcBinding(RunnableBinding[Any, Any]):
+    """A `ChatSvc` with settings, tools or a config."""
+
+    @classmethod
+    def of(cls, binding: RunnableBinding[Any, Any]) -> Self:
+        """A binding of LangChain's as one of these."""
+        return cls.model_construct(**_fields_of(binding, RunnableBinding))
+
+    def with_citations(self, *args: Any, **kwargs: Any) -> Self:
+        """The same with a model that cites; see `ChatSvc.with_citations`."""
+        bound: Any = self.bound
+        return self.model_copy(update={"bound": bound.with_citations(*args, **kwargs)})
+
+    @classmethod
+    def lc_id(cls) -> list[str]:
+        """Saved as what LangChain can load."""
+        return RunnableBinding.lc_id()
+
+
+class SvcConfigurableFields(RunnableConfigurableFields[Any, Any]):
+    """A `ChatSvc` whose settings a config may change."""
+
+    @classmethod
+    def of(cls, configurable: RunnableConfigurableFields[Any, Any]) -> Self:
+        """What LangChain makes configurable as one of these."""
+        return cls.model_construct(
+            **_fields_of(configurable, RunnableConfigurableFields)
+        )
+
+    def with_citations(self, *args: Any, **kwargs: Any) -> Self:
+        """The same with a model that cites; see `ChatSvc.with_citations`."""
+        default: Any = self.default
+        cited = default.with_citations(*args, **kwargs)
+        return self.model_copy(update={"default": cited})
+
+    @classmethod
+    def lc_id(cls) -> list[str]:
+        """Saved as what LangChain can load."""
+        return RunnableConfigurableFields.lc_id()
+
+
+def _fields_of(runnable: Any, kind: type[Any]) -> dict[str, Any]:
+    return {name: getattr(runnable, name) for name in kind.model_fields}
+
+
+# -- citing model ----------------------------------------------------------------------------------
 
 _MADE_ANEW = (
     "interface cannot be a configurable field, since other settings depend on it. Let LangChain "
@@ -80,13 +137,13 @@ class CitingModel(ServiceModel):
 
         def bind(self, **kwargs: Any) -> Any:
             """This model with settings for every call, which `with_citations` keeps."""
-            from .bindings import SvcBinding  # noqa: PLC0415  # many bind nothing
+            from .citing_model import SvcBinding  # noqa: PLC0415  # many bind nothing
 
             return SvcBinding.of(super().bind(**kwargs))
 
         def with_config(self, config: Any = None, **kwargs: Any) -> Any:
             """This model with a config for every call, which `with_citations` keeps."""
-            from .bindings import SvcBinding  # noqa: PLC0415  # the same
+            from .citing_model import SvcBinding  # noqa: PLC0415  # the same
 
             return SvcBinding.of(super().with_config(config, **kwargs))
 
@@ -94,7 +151,7 @@ class CitingModel(ServiceModel):
             """This model with settings that a config may change; `with_citations` keeps that."""
             if "interface" in kwargs:  # its addresses and bounds are other ones
                 raise SvcRequestError(_MADE_ANEW)
-            from .bindings import SvcConfigurableFields  # noqa: PLC0415  # the same
+            from .citing_model import SvcConfigurableFields  # noqa: PLC0415  # the same
 
             return SvcConfigurableFields.of(super().configurable_fields(**kwargs))
 

@@ -16,7 +16,6 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
 
-from langchain_svc.sandbox.citing import cited_answer
 from langchain_svc.sandbox.prompts import (
     Call,
     Messages,
@@ -26,6 +25,8 @@ from langchain_svc.sandbox.prompts import (
     count_tokens,
     split_tokens,
 )
+
+from .prompts import cited_answer
 
 _FRAME = 3  # tokens that the role and the borders of a message cost
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from langchain_svc._json.partial import PartialObject
+from langchain_svc._json.lenient import PartialObject
 
 
 @pytest.mark.parametrize(

@@ -11,8 +11,8 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from .bundle import Resource, objects, text
 from .elements import USED
+from .resources import Resource, objects, text
 
 REFUTED = "refuted"
 DOUBTED = "doubted"

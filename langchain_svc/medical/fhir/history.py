@@ -6,12 +6,12 @@ from collections.abc import Iterator, Mapping
 from datetime import date
 from typing import TYPE_CHECKING
 
-from .bundle import Resource
 from .concepts import Words, codes_of, labelled, line, nothing_said, words_of
 from .extensions import DOUBTED, OVER, REFUTED, extensions_of
 from .fields import HISTORY, RISKS
 from .importing import Import
 from .report import Untrue
+from .resources import Resource
 from .times import day, end_of, start_of, year
 
 if TYPE_CHECKING:

@@ -9,13 +9,13 @@ from datetime import datetime
 from typing import Any, TypeAlias
 
 from ...errors import SvcRequestError
-from .bundle import Resource, is_restricted, text
 from .concepts import LONGEST_TYPED, Words, name_by_codes
 from .elements import USED, ElementError, checked, is_of_another_version, is_of_r4
 from .extensions import extensions_of
 from .fields import HISTORY, MEDICATIONS, RISKS, Codes
 from .observations import Answer, Reading, Statement, newest, unread
 from .report import OF_OTHERS, SAME, FhirReport, FhirTaken, ImportLog, Untrue
+from .resources import Resource, is_restricted, text
 from .statements import TOPICS_BY_CODE
 from .subject import Subject
 from .times import Clock, days_before

@@ -6,13 +6,13 @@ from collections.abc import Iterator, Mapping, Sequence
 from datetime import date
 from typing import TYPE_CHECKING
 
-from .bundle import Resource, text
 from .concepts import Words, line, nothing_said, typed_words, words_of
 from .elements import ElementError
 from .extensions import NOT_TAKEN, extensions_of
 from .fields import MEDICATIONS
 from .importing import Import
 from .report import Untrue
+from .resources import Resource, text
 from .times import FhirTime, day, is_past, month, start_of
 from .units import is_unit
 

@@ -18,7 +18,6 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from .bundle import Resource, objects, text
 from .concepts import LOINC, Words, codes_of
 from .fields import (
     HISTORY,
@@ -32,6 +31,7 @@ from .fields import (
     is_usual_site,
 )
 from .report import NEWER, SAME, FhirTaken, ImportLog
+from .resources import Resource, objects, text
 from .statements import (
     DUE_DATE,
     FINAL,

@@ -9,13 +9,13 @@ from datetime import date, datetime
 from typing import TYPE_CHECKING, Any
 
 from ...errors import SvcRequestError
-from .bundle import Resource, objects, text
 from .extensions import codes_in
 from .history import read_allergy, read_condition, read_family, read_procedure
 from .importing import Import, ImportOptions, Reader
 from .medications import read_request, read_statement
 from .observations import problem_of_specimen, read_observation
 from .report import FhirReport, Untrue
+from .resources import Resource, objects, text
 from .source import FhirSource, read_source
 from .subject import Subject
 from .times import TODDLER, Clock, FhirTime, age, day, effective

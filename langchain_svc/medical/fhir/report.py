@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 
-from .bundle import Resource
+from .resources import Resource
 from .times import Clock, day_or_days, days_before
 from .wording import (
     ADMINISTRATIVE,

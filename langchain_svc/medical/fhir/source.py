@@ -15,8 +15,7 @@ from typing import Any
 from urllib.parse import parse_qsl, urljoin, urlsplit
 
 from ...errors import SvcRequestError
-from .bundle import KIND, Resource, is_restricted, objects, text
-from .names import name_of
+from .resources import KIND, Resource, is_restricted, name_of, objects, text
 
 _DEEPEST = 4  # a batch's answer is two deep
 _FORMS = (

@@ -6,8 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from ...errors import SvcRequestError
-from .bundle import Resource, text
-from .names import Name, Names, name_of, names_of
+from .resources import Name, Names, Resource, name_of, names_of, text
 
 _OF_A_PATIENT = frozenset({"FamilyMemberHistory", "AllergyIntolerance", "Consent"})
 

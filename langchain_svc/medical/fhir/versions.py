@@ -10,9 +10,8 @@ from collections.abc import Iterable, Mapping
 from datetime import datetime
 from typing import Any
 
-from .bundle import Resource, objects, text
-from .names import Name, name_of, names_of
 from .report import SAME, Untrue
+from .resources import Name, Resource, name_of, names_of, objects, text
 from .times import OLDEST, to_datetime
 
 _OLDER = Untrue("a newer version of it is there")
