@@ -1,4 +1,4 @@
-"""What MkDocs does to pages of a repository: its links lead somewhere on the site, too.
+"""What MkDocs does to pages of a repository: links lead somewhere, and tables fit a phone.
 
 Pages link as the repository does. Those of its root that readers want are pages of the site; other
 files, such as tests, are named without a link.
@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import logging
 import re
+from html import escape, unescape
 from pathlib import Path
 from posixpath import dirname, normpath, relpath
 
@@ -21,6 +22,9 @@ LINK = re.compile(r"\[([^\]]+)\]\((\.\./[^)#\s]+)(#[^)\s]*)?\)")
 LOADED = re.compile(
     r'<(?:script|img|iframe)[^>]+src="https?:[^"]*"|<link[^>]+href="https?:[^"]*"'
 )
+TABLE = re.compile("<table>.*?</table>", re.DOTALL)
+HEAD = re.compile("<th[^>]*>(.*?)</th>", re.DOTALL)
+ROW = re.compile("<tr>.*?</tr>", re.DOTALL)
 log = logging.getLogger("mkdocs.plugins.langchain_svc")
 
 
@@ -47,6 +51,25 @@ def on_page_markdown(markdown: str, page: Page, **_: object) -> str:
         )
 
     return LINK.sub(led, markdown)
+
+
+def on_page_content(html: str, **_: object) -> str:
+    """Give each cell the head of its column, which a phone shows before it."""
+
+    def labelled(table: re.Match[str]) -> str:
+        heads = [
+            unescape(re.sub("<[^>]+>", "", head)) for head in HEAD.findall(table[0])
+        ]
+
+        def row(cells: re.Match[str]) -> str:
+            names = iter(heads)
+            return re.sub(
+                "<td", lambda _: f'<td data-head="{escape(next(names))}"', cells[0]
+            )
+
+        return ROW.sub(row, table[0])
+
+    return TABLE.sub(labelled, html)
 
 
 def on_post_page(output: str, **_: object) -> None:

@@ -8,6 +8,7 @@ from itertools import chain
 import httpx
 import pytest
 from fences import ROOT
+from langchain_core.tools import BaseTool
 from peers import Scripted, answering
 from test_readme import rows
 
@@ -185,6 +186,16 @@ def first_cells(name, heading):
 def test_the_table_of_errors_is_the_tree():
     named = first_cells("docs/reliability.md", "Errors")
     assert named == {name for name in vars(errors) if name.startswith("Svc")} - {"SvcError"}
+
+
+def test_the_reference_of_the_medical_tools_lists_every_parameter():
+    named = first_cells("docs/reference/medical.md", "Medical") | first_cells(
+        "docs/settings.md", "Parameters of ChatSvc"
+    )
+    of_langchain = set(BaseTool.model_fields)
+    own = {*svc.SvcMedicalToolkit.model_fields, *svc.SvcMedicalConsult.model_fields} - of_langchain
+    assert own | set(svc.PatientContext.model_fields) <= named
+    assert set(inspect.signature(svc.DicomImage).parameters) <= named
 
 
 def test_the_sandbox_page_lists_every_argument():
