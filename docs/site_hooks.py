@@ -12,6 +12,7 @@ from html import escape, unescape
 from pathlib import Path
 from posixpath import dirname, normpath, relpath
 
+from messages import tables
 from mkdocs.config.defaults import MkDocsConfig
 from mkdocs.structure.files import File, Files
 from mkdocs.structure.pages import Page
@@ -22,6 +23,7 @@ LINK = re.compile(r"\[([^\]]+)\]\((\.\./[^)#\s]+)(#[^)\s]*)?\)")
 LOADED = re.compile(
     r'<(?:script|img|iframe)[^>]+src="https?:[^"]*"|<link[^>]+href="https?:[^"]*"'
 )
+MESSAGES = "<!-- the messages of docs/messages.py -->\n"
 TABLE = re.compile("<table>.*?</table>", re.DOTALL)
 HEAD = re.compile("<th[^>]*>(.*?)</th>", re.DOTALL)
 ROW = re.compile("<tr>.*?</tr>", re.DOTALL)
@@ -37,7 +39,12 @@ def on_files(files: Files, config: MkDocsConfig) -> Files:
 
 
 def on_page_markdown(markdown: str, page: Page, **_: object) -> str:
-    """Lead links that leave docs/ to a page of the site, or name the file only."""
+    """Lead links that leave docs/ to a page of the site, or name the file only.
+
+    The page of errors gets all messages.
+    """
+    if page.file.src_uri == "errors.md":
+        markdown = markdown.replace(MESSAGES, tables())
 
     def led(link: re.Match[str]) -> str:
         text, path, anchor = link.groups(default="")
