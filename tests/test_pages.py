@@ -216,6 +216,6 @@ def test_the_page_of_programs_has_a_row_for_each_that_is_tried(monkeypatch):
     assert list(told) == list(known)
     for name, row in told.items():
         program = known[name]
-        assert row[1] == program.does
+        assert row[1] == program.note
         usual = program.of in ("langchain-core", "langchain", "langgraph")
         assert usual or re.fullmatch(rf"{re.escape(program.of)} \d[\w.]*", row[2])
