@@ -55,38 +55,37 @@ class _Module:
             elif isinstance(node, ast.AugAssign):
                 self.longer.add(_name(node.target))
 
-    def messages(self) -> Iterator[tuple[str, str]]:
-        """The error and the text of each message."""
-        for error, made in self._made():
+    def messages(self) -> Iterator[str]:
+        """The messages, `…` for what varies."""
+        for made in self._made():
             for text in self._texts(made):
                 if len(text.replace(GAP, " ").split()) >= FEWEST_WORDS:
-                    yield error, text
+                    yield text
 
-    def _made(self) -> Iterator[tuple[str, ast.expr]]:
-        """The errors, and the expressions of what they say; "" where another place makes them."""
+    def _made(self) -> Iterator[ast.expr]:
+        """The expressions of what errors say."""
         for node in ast.walk(self.tree):
             if isinstance(node, ast.Assign):
                 if any(
                     isinstance(t, ast.Attribute) and t.attr in NOTED
                     for t in node.targets
                 ):
-                    yield "", node.value
+                    yield node.value
             elif isinstance(node, ast.Call):
                 name = _name(node.func)
                 if name in RAISED or (
                     name.startswith("Svc") and name.endswith("Error")
                 ):
-                    yield from ((name, one) for one in node.args[:1])
+                    yield from node.args[:1]
                 elif name in NOTED:
-                    yield from (("", one) for one in node.args)
+                    yield from node.args
 
     def _texts(self, node: ast.expr, depth: int = 3) -> list[str]:
         """All that an expression may say."""
         if isinstance(node, ast.Constant):
             return [node.value] if isinstance(node.value, str) else [GAP]
         if isinstance(node, ast.JoinedStr):
-            parts = (getattr(part, "value", GAP) for part in node.values)
-            return ["".join(part if isinstance(part, str) else GAP for part in parts)]
+            return ["".join(map(self._part, node.values))]
         if isinstance(node, ast.BinOp):
             ends = self._texts(node.right, depth)
             return [
@@ -94,6 +93,10 @@ class _Module:
             ]
         if isinstance(node, ast.IfExp):
             return self._texts(node.body, depth) + self._texts(node.orelse, depth)
+        if isinstance(node, ast.Call):  # perhaps a method of a text
+            text = getattr(node.func, "value", None)
+            if isinstance(text, ast.JoinedStr):
+                return self._texts(text, depth)
         known: list[ast.expr] = []
         rest = ""
         if isinstance(node, ast.Name):
@@ -107,14 +110,22 @@ class _Module:
             text + rest for value in known for text in self._texts(value, depth - 1)
         ]
 
+    def _part(self, node: ast.expr) -> str:
+        """A part of an f-string; a constant of the module is the same each time."""
+        if isinstance(node, ast.Constant):
+            return str(node.value)
+        if isinstance(node, ast.FormattedValue) and _name(node.value).isupper():
+            return self._texts(node.value, 1)[0]
+        return GAP
+
 
 def _name(node: ast.expr) -> str:
     return getattr(node, "id", getattr(node, "attr", ""))
 
 
-def messages() -> dict[str, list[tuple[str, str]]]:
-    """The messages of each part in order: the error's name and its text, `…` for what varies."""
-    found: dict[str, set[tuple[str, str]]] = {part: set() for part in PARTS}
+def messages() -> dict[str, list[str]]:
+    """The messages of each part, in order."""
+    found: dict[str, set[str]] = {part: set() for part in PARTS}
     functions: dict[str, list[ast.expr]] = {}
     modules: dict[str, _Module] = {}
     for path in sorted(PACKAGE.rglob("*.py")):
@@ -124,20 +135,17 @@ def messages() -> dict[str, list[tuple[str, str]]]:
     for name, module in modules.items():
         part = next(part for part, begins in PARTS.items() if name.startswith(begins))
         found[part].update(module.messages())
-    return {part: sorted(found[part], key=lambda one: one[1]) for part in PARTS}
+    return {part: sorted(found[part]) for part in PARTS}
 
 
-def tables() -> str:
-    """A table of messages for each part."""
+def lists() -> str:
+    """A list of messages for each part."""
     lines: list[str] = []
-    for part, rows in messages().items():
-        lines += ["", f"### {part}", "", "| message | error |", "|---|---|"]
-        for error, text in rows:
-            shown = text.replace("`", "'").replace("|", "\\|").replace("\n", " ")
-            name = f"`{error}`" if error else ""
-            lines.append(f"| `{shown}` | {name} |")
+    for part, texts in messages().items():
+        lines += ["", f"### {part}", ""]
+        lines += [f"- `` {' '.join(text.split())} ``" for text in texts]
     return "\n".join(lines) + "\n"
 
 
 if __name__ == "__main__":
-    print(tables())
+    print(lists())

@@ -12,7 +12,7 @@ from html import escape, unescape
 from pathlib import Path
 from posixpath import dirname, normpath, relpath
 
-from messages import tables
+from messages import lists
 from mkdocs.config.defaults import MkDocsConfig
 from mkdocs.structure.files import File, Files
 from mkdocs.structure.pages import Page
@@ -44,7 +44,7 @@ def on_page_markdown(markdown: str, page: Page, **_: object) -> str:
     The page of errors gets all messages.
     """
     if page.file.src_uri == "errors.md":
-        markdown = markdown.replace(MESSAGES, tables())
+        markdown = markdown.replace(MESSAGES, lists())
 
     def led(link: re.Match[str]) -> str:
         text, path, anchor = link.groups(default="")
