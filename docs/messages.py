@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 
 PACKAGE = Path(__file__).resolve().parents[1] / "langchain_svc"
@@ -123,6 +124,7 @@ def _name(node: ast.expr) -> str:
     return getattr(node, "id", getattr(node, "attr", ""))
 
 
+@cache
 def messages() -> dict[str, list[str]]:
     """The messages of each part, in order."""
     found: dict[str, set[str]] = {part: set() for part in PARTS}
