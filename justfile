@@ -30,6 +30,7 @@ lint:
     {{ python }} -m ruff check .
     {{ python }} -m ruff format --check .
     {{ python }} -m mypy
+    {{ python }} -m pyright
     .venv/bin/lint-imports --no-cache
 
 # The pages as a site, built as strictly as CI does; `just docs serve` to read them

@@ -54,15 +54,18 @@ class SvcError(ModelError):
         retries: How many times the request was sent again before this was raised.
         waited: Seconds spent waiting between those tries.
         retry_after: Seconds until another try makes sense, where that is known.
+        receipt: What a medical tool's call sent, and how each try ended, as a `ClinicalReceipt`;
+            None where nothing was tried, and in all other errors.
     """
 
     retry_after: float | None = None
+    receipt: Any = None
 
     def __init__(self, message: str) -> None:
         super().__init__(message)
         self.message = message
         self.retries = 0
-        self.waited = 0.0
+        self.waited: float = 0.0
 
     def __reduce__(self) -> tuple[Any, ...]:
         # Subclasses take keyword arguments, which BaseException would not pass when unpickled.
@@ -216,6 +219,6 @@ class SvcOutputError(SvcError, OutputParserException):
         super().__init__(message)
         self.raw = raw
         self.finish_reason = finish_reason
-        self.problems = list(problems)
+        self.problems: list[str] = list(problems)
         self.usage = usage
         self.llm_output = raw

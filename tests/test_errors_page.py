@@ -29,6 +29,10 @@ class Meeting(BaseModel):
     people: int
 
 
+class Place:
+    city: str
+
+
 IMAGE = {"type": "image_url", "image_url": {"url": "https://example.com/a.png"}}
 
 
@@ -130,6 +134,8 @@ PRODUCERS = {
     ).invoke({"image": "https://example.com/?q=MRN-48291734", "task": "ocr"}),
     "name of a tool": lambda s: chat(s).bind_tools(["weather"]),
     "one tool": lambda s: chat(s).bind_tools(Meeting),
+    "toolkit": lambda s: chat(s).bind_tools([svc.SvcToolkit(**s.general)]),
+    "plain class": lambda s: chat(s).with_structured_output(Place),
     "no schema": lambda s: chat(s).with_structured_output({"name": "string", "age": "int"}),
     "a list of arguments": lambda s: chat(s).bind_tools(
         [{"name": "a", "description": "Look.", "parameters": {"type": "array"}}]

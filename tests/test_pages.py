@@ -219,3 +219,13 @@ def test_the_page_of_programs_has_a_row_for_each_that_is_tried(monkeypatch):
         assert row[1] == program.note
         usual = program.of in ("langchain-core", "langchain", "langgraph")
         assert usual or re.fullmatch(rf"{re.escape(program.of)} \d[\w.]*", row[2])
+
+
+@pytest.mark.parametrize(
+    ("word", "name"),
+    [("GDPR", "medical"), ("GDPR", "pseudonyms"), ("retention", "medical"), ("rotated", "medical")],
+)
+def test_a_search_finds_the_words_of_an_auditor(word, name):
+    """The site's search knows a word only as what stands between two separators."""
+    separator = re.search(r"(?m)^ +separator: '(.+)'", page("mkdocs.yml"))[1]
+    assert word in re.split(separator, page(f"docs/{name}.md"))

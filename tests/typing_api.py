@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, TypedDict
 
-from langchain_core.messages import AIMessage, AIMessageChunk
+from langchain.agents import create_agent
+from langchain_core.messages import AIMessage, AIMessageChunk, HumanMessage
 from langchain_core.output_parsers import StrOutputParser
 from langchain_core.prompts import ChatPromptTemplate
 from langchain_core.runnables import RunnableSerializable
+from langchain_core.tools import tool
 from pydantic import BaseModel
 
 import langchain_svc.bulk
@@ -21,11 +23,17 @@ from langchain_svc import (
     FhirReport,
     ImageStore,
     PatientContext,
+    Plan,
+    SvcBudget,
+    SvcCitations,
     SvcError,
     SvcMedicalConsult,
     SvcMedicalToolkit,
+    SvcQuota,
     SvcRateLimitError,
     SvcStreamError,
+    SvcToolkit,
+    SvcTranslate,
     SvcUsageCallbackHandler,
 )
 from langchain_svc.sandbox import Fault, Sandbox
@@ -73,8 +81,48 @@ async def show(result: ClinicalResult) -> None:
     print(level, receipt.id)
 
 
+SvcMedicalConsult(patient={"age": 61})
+SvcMedicalConsult(patient="case-7")  # type: ignore[arg-type]
+
+
+def put_on_record(receipt: ClinicalReceipt) -> None:
+    times: list[str] = [sent.time for sent in receipt.tries if sent.left]
+    print(receipt.host, receipt.outcome, times)
+
+
 SvcMedicalToolkit(patient=patient, answer_to="program", deliver=show)
-SvcMedicalConsult(patient="per_run", deliver=print)
+SvcMedicalConsult(patient="per_run", deliver=print, audit=put_on_record)
+
+
+quota = SvcQuota("pro")
+budget = SvcBudget(max_requests=3)
+with SvcBudget(max_cost=1) as block:
+    print(block.used, quota.snapshot(), SvcQuota(Plan(requests_per_minute=60)))
+limited = ChatSvc(model="svc-pro", quota=quota, budget=budget)
+ChatSvc(quota="pro")  # type: ignore[arg-type]
+translate: str = SvcTranslate(quota=quota, budget=budget).invoke({"text": "hi", "target": "de"})
+toolkits = SvcToolkit(quota=quota, budget=budget), SvcMedicalToolkit(quota=quota, budget=budget)
+
+
+@tool
+def weather(city: str) -> str:
+    """The weather of a city."""
+    return city
+
+
+class Place(TypedDict):
+    city: str
+
+
+called: AIMessage = limited.bind_tools([weather, Meeting], tool_choice="any").invoke("Where?")
+place: Place = limited.with_structured_output(Place).invoke("Where?")
+agent = create_agent(
+    limited.with_citations(), [weather, *toolkits[0].get_tools()], middleware=[SvcCitations()]
+)
+last: str = agent.invoke({"messages": [HumanMessage("Where?")]})["messages"][-1].text
+streamed: str = "".join(chunk.text for chunk in limited.stream("Where?"))
+bulk_report = langchain_svc.bulk.run(limited, ["a", "b"], journal="run.journal")
+done: int = bulk_report.done
 
 
 # Names of other integrations are known, and slips are seen.

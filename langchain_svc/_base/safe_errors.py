@@ -69,9 +69,11 @@ def _without_inputs(error: ValidationError) -> ValidationError:
 
 
 def safe_repr(value: object) -> str:
-    """A value as an error may show it: short, and of containers and objects only the type."""
+    """A value as an error may show it: short, of objects only the type."""
     if value is None or isinstance(value, (bool, int, float)):
         return repr(value)[:_LONGEST]
+    if isinstance(value, type):
+        return f"the class {value.__name__}"
     if not isinstance(value, str):
         return type_text(value)
     if len(value) > _LONGEST:

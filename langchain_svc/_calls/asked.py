@@ -14,7 +14,10 @@ from dataclasses import replace
 from .calls import CUT_OFF, Raw
 from .cursor import Cursor
 from .judge import calls_in
-from .leftover import (
+from .marks import (
+    CALL_MARK,
+    CLOSING,
+    NAMED_ELEMENT,
     SPILL,
     account,
     is_next,
@@ -22,7 +25,6 @@ from .leftover import (
     pass_blanks,
     pass_blanks_or_end,
 )
-from .marks import CALL_MARK, CLOSING, NAMED_ELEMENT
 
 FENCE = re.compile(r"`{3,9}[ \t]{0,9}\w{0,20}\s{0,40}(?=[^\s`])")
 # As in: <tool_call> and </tool_call>.

@@ -15,8 +15,7 @@ from types import MappingProxyType
 
 from .._json import JsonValue, attempt_json, once, refuse_constant
 from .calls import CUT_OFF, MISSING, Raw
-from .judge import Judge
-from .tokens import STRAY_TEXT, accounts_for
+from .judge import STRAY_TEXT, Judge, accounts_for
 
 # -- brackets -------------------------------------------------------------------------------------
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -23,7 +23,6 @@ from .._json import (
 )
 from .._text import Pseudonymizer, restored
 from .calls import CUT_OFF, MISSING, BadCall, Call, Raw, Tool
-from .tokens import accounts_for
 
 _NAMESPACES = (
     "functions.",
@@ -440,3 +439,111 @@ def _describes_tool(fields: dict[str, Any]) -> bool:
     if not isinstance(schema, dict) or schema.get("type") != "object":
         return False
     return isinstance(schema.get("properties"), dict)
+
+
+# -- net -------------------------------------------------------------------------------------------
+# The net below all forms: whether an answer in which no call was read may still mean one.
+#
+# This is the specification, and the readers of forms are optimisations of it: what a person
+# would take for a call, and none of them reads exactly, makes a question.
+
+# A line end or a bracket separates a name from what is no part of its call.
+_BORDER = re.compile(r"[\n<>|｜{}\[\](),;]")
+_QUOTED_LINE = re.compile(r"(?m)^[ \t]*(?:>(?!>)|\|).*$")
+_LETTERS = re.compile(r"[^\W\d_]+")
+_NEAR = 120  # characters before a name in which its border stands
+_MOST_WORDS = 3  # beside the name
+_FARTHEST_KEY = 400  # characters behind a name, with its ids and thoughts
+
+
+def meant_in(text: str, tools: Mapping[str, Tool]) -> str | None:
+    """The tool that a text may call in a form that nobody knows; None if there is none.
+
+    Its name stands nearly alone between two borders, and behind it one of its parameters as a key.
+    """
+    text = _without_quotations(text)
+    names = "|".join(map(re.escape, sorted(tools, reverse=True)))
+    pattern = rf"(?<![A-Za-z0-9_-])(?:{names})(?![A-Za-z0-9_-])"
+    for match in re.finditer(pattern, text) if tools else ():
+        key = _key_behind(text, match.end(), tools[match[0]])
+        if key is not None and _stands_alone(text, match, key):
+            return match[0]
+    return None
+
+
+def _without_quotations(text: str) -> str:
+    """The text without lines of quotations and tables, unless it has nothing else."""
+    rest = _QUOTED_LINE.sub("", text)
+    return rest if rest.strip() else text
+
+
+def _key_behind(text: str, end: int, tool: Tool) -> int | None:
+    """Where the first of a tool's parameters stands as a key behind its name."""
+    keys = "|".join(map(re.escape, tool.properties or ARGUMENT_KEYS))
+    # A key has a mark of its own on one side: city=, "city", <city>, --city, : city.
+    pattern = (
+        rf"(?<![\w.-])(?:--|(?<=[<\"'`=:])|(?<=[:=] ))(?:{keys})(?![\w-])"
+        rf"|(?<![\w.-])(?:{keys})[\"'`*]{{0,3}} ?(?:[:=>→]|->)"
+    )
+    key = re.compile(pattern, re.IGNORECASE).search(text, end, end + _FARTHEST_KEY)
+    return None if key is None else key.start()
+
+
+def _stands_alone(text: str, name: re.Match[str], key: int) -> bool:
+    """Whether few other words stand between the borders around a name; keys are one, too."""
+    begin, end = name.span()
+    before = _BORDER.split(text[max(0, begin - _NEAR) : begin])[-1]
+    after = _BORDER.split(text[end:key], maxsplit=1)[0]
+    words = _LETTERS.findall(before) + _LETTERS.findall(after)
+    return len(words) <= _MOST_WORDS
+
+
+# -- tokens ----------------------------------------------------------------------------------------
+# Whether broken JSON is read without a rest: each word and string of it is one key or one
+# value.
+#
+# A repair may add brackets, commas and quotes. Where it joins words, splits strings or passes
+# some over, another reading may be the right one.
+
+STRAY_TEXT = "it holds text that is neither a key nor a value"
+_PART = re.compile(
+    r"//[^\r\n]*|#(?=\s)[^\r\n]*|/\*.*?(?:\*/|\Z)|(?:\\[nrt])+"  # as `_json` passes over them
+    r"|(?P<token>(?P<quote>\"\"\"|'''|[\"'])(?:(?!(?P=quote))[^\\]|\\.?)*(?:(?P=quote)|\Z)"
+    r"|[^\s\"'{}\[\](),;:=]+)"
+    r"|.",
+    re.DOTALL,
+)
+_NONE = object()
+
+
+def accounts_for(text: str, value: object) -> bool:
+    """Whether the words and strings of a text are just the keys and values of what was read."""
+    leaves = _leaves(value)
+    for part in _PART.finditer(text):
+        token = part["token"]
+        if token is None:
+            continue
+        leaf, is_key = next(leaves, (_NONE, False))
+        # Where a value without quotes ends, nobody knows.
+        is_read = is_key if token == leaf else _reads_as(token, leaf)
+        if not is_read:
+            return False
+    return next(leaves, None) is None
+
+
+def _leaves(value: object) -> Iterator[tuple[object, bool]]:
+    """The keys and scalars of a value, in order, and whether each is a key."""
+    if isinstance(value, dict):
+        for key, item in value.items():
+            yield key, True
+            yield from _leaves(item)
+    elif isinstance(value, list):
+        for item in value:
+            yield from _leaves(item)
+    else:
+        yield value, False
+
+
+def _reads_as(token: str, leaf: object) -> bool:
+    parsed = read_json(f"[{token}]")
+    return parsed is not None and parsed.value == [leaf]

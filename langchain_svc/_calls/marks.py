@@ -1,15 +1,18 @@
-"""The marks that families put around calls, and the one grammar of an element that calls.
+"""The marks of calls: what opens and closes one, in which line, and what may follow it.
 
-A mark is `<|...|>`, `<｜...｜>`, `<seed:tool_call>`, `[TOOL_REQUEST]` or `✿ARGS✿` whose name has a
-word of calls in it; its name also shows whether it opens, closes or begins a result.
+`_calls` reads a text at the speed of `re` up to the next mark, and only there looks closer.
 """
 
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from functools import lru_cache
 
 from .._text import HALF_MARK, NATIVE, NATIVE_ENDS, SPOKEN, Markers
+from .calls import Raw
+from .cursor import Cursor, More
+from .judge import ARGUMENT_KEYS, CONTAINER_KEYS, NAME_KEYS, SIDE_KEYS, fold_key
 
 _N = r"[\w:▁.-]"
 _WORD = r"(?:[Tt]ool|TOOL|[Ff]unc|FUNC|[Cc]all|CALL|[Aa]ction|ACTION|[Pp]lugin|[Ii]nvoke|recipient|python_(?:tag|start|end))"  # noqa: E501
@@ -99,3 +102,263 @@ def ends(closer: str) -> Markers:
     if closer:
         return Markers([closer])
     return Markers(others=rf"(?P<ticks>`+|~{{3,}})|{NATIVE_ENDS}", half=HALF_MARK)
+
+
+# -- line ------------------------------------------------------------------------------------------
+# The line that the parser is in: whether text in it is quoted.
+#
+# Models explain calls, and repeat texts that hold some. So text is no call in a code span, a
+# line that begins with `>`, a string of JSON, quotation marks (also around a tag alone, and
+# with other words beside the call), brackets, a table or an element.
+
+_PAIRS = {
+    '"': '"', "'": "'", "“": "”", "„": "“", "‘": "’", "«": "»", "「": "」", "`": "`", "(": ")",
+}  # fmt: skip
+_SPACED_PAIRS = {"|": "|", "<!--": "-->"}  # with white space inside of them
+_QUOTED_ELEMENT = re.compile(r"<([A-Za-z][\w-]{0,30})(?:\s[^<>\n]{0,60})?>\Z")
+_DIRECTED = {'"': '"', "“": "”", "«": "»", "「": "」"}
+_EMPHASIS = re.compile(r"(?:\A|\s)\*{1,3}\Z")
+_HEAD = 120  # characters that tell what a line is
+_QUOTATION = re.compile(r"\s*[>|]")
+_JSON = re.compile(r"\s*(?:[{\[]|\"[^\"\n]*\"\s*:)")
+_QUOTE = re.compile(r"\\.?|[\"“”«»「」]", re.DOTALL)
+
+
+class Line:
+    """The line that the position is in, as far as the position has come."""
+
+    def __init__(self) -> None:
+        self.ticks = ""  # the backticks that opened a code span
+        self._head = ""
+        self.closer = ""  # of the quotation mark that is open
+        self._escaped = False  # a backslash stands before the position
+
+    def pass_over(self, text: str, *, markup: bool = False) -> None:
+        """The position moves over this text; in markup, quotation marks quote nothing."""
+        line_end = text.rfind("\n")
+        if line_end >= 0:
+            self.ticks = ""
+            self.closer = ""
+            self._head = ""
+            self._escaped = False
+            text = text[line_end + 1 :]
+        if not self._head.strip():
+            text = text.lstrip()
+        self._head += text[: _HEAD - len(self._head)]
+        if markup:
+            return
+        begin = 0
+        if self._escaped and text:  # the backslash stood at the end of the last piece
+            self._escaped = False
+            begin = 1
+        for mark in _QUOTE.findall(text, begin):
+            self._escaped = mark == "\\"
+            if not self.closer:
+                self.closer = _DIRECTED.get(mark, "")
+            elif mark == self.closer:
+                self.closer = ""
+
+    @property
+    def has_begun(self) -> bool:
+        """Whether it holds more than white space."""
+        return bool(self._head)
+
+    def quotes(self, text: str, at: int, *, final: bool) -> bool:
+        """Whether a tag that ends at `at` stands in a quotation of Markdown or a string of JSON."""
+        if self.closer == '"' and _JSON.match(self._head):
+            return _goes_on(text, at, final=final)
+        return self.is_quotation
+
+    @property
+    def is_quotation(self) -> bool:
+        """Whether it is one of a quotation or a table in Markdown."""
+        return _QUOTATION.match(self._head) is not None
+
+    def has_before(self, mark: str) -> bool:
+        """Whether it holds more than the quotation mark."""
+        return len(self._head.strip()) > len(mark)
+
+
+def pair(text: str, at: int) -> tuple[str, str]:
+    """The mark of quotation right before `at` and the one that closes it, or two times "".
+
+    A closer that may stand behind white space has a space before it.
+    """
+    before = text[max(0, at - 100) : at]
+    element = _QUOTED_ELEMENT.search(before.rstrip())
+    if element and not CALL_MARK.fullmatch(f"<{element[1]}>"):
+        return element[0], f" </{element[1]}>"
+    if _EMPHASIS.search(before):
+        return "*", "*"
+    for mark, closer in _SPACED_PAIRS.items():
+        if before.rstrip(" ").endswith(mark):
+            return mark, f" {closer}"
+    for mark, closer in _PAIRS.items():
+        if before.endswith(mark):
+            return mark, closer
+    return "", ""
+
+
+def _goes_on(text: str, at: int, *, final: bool) -> bool:
+    """Whether a string of JSON holds the tag that ends at `at`: a call has quotes of its own."""
+    match = _NEXT_QUOTE.search(text, at)
+    if not final:
+        is_half = match and match["after"] == "" and match.end() == len(text)
+        if match is None or is_half:
+            raise More('"\n')
+    if match is None or match["line"]:
+        return False
+    return bool(match["escaped"]) or match["after"] in _CLOSED
+
+
+_NEXT_QUOTE = re.compile(r"(?P<escaped>\\\")|\"\s*(?P<after>\S?)|(?P<line>\n)")
+_CLOSED = frozenset([*",:]}", ""])
+
+
+# -- leftover --------------------------------------------------------------------------------------
+# What may follow a call: its closer, another call, or the end. Anything else is left over.
+#
+# A call is certain only if every character of it is opener, key, value, closer or blank. Text
+# that is left over may belong to it. So another reading may be the right one, and the model is
+# asked.
+
+SPILL = re.compile(r"[\s}\])]*")  # closers too many
+_NEXT = re.compile(
+    rf"{MARK_FOLLOWS.pattern}|<[|｜][^<>{{}}\s\"=]{{1,60}}>|\[/?[A-Z_]{{2,30}}\]|✿|</?tool_res|</?think"
+)
+_NO_CLOSER = "its closing tag is missing, and text follows"
+_BLANKS = re.compile(rf"(?:\s|{BEFORE})*")
+_HALF_BEFORE = re.compile(r"\]<?\]?[\w-]{0,20}\[?>?\[?\Z")
+_Q = "\"'“”‘’`"
+_COMMENT_OR_BLANK = re.compile(
+    r"\s+|//[^\n]*(?:\n|\Z)|\#(?=\s)[^\n]*(?:\n|\Z)|/\*(?:(?!\*/)[^\0]){0,300}\*/"
+)
+_KEY_TOKEN = re.compile(
+    rf"[{_Q}]?\s{{0,20}}(?P<key>[\w-]+)\s{{0,20}}[{_Q}]?\s{{0,20}}:"
+)
+_HALF_KEY_TOKEN = re.compile(rf"[{_Q}]?\s{{0,20}}[\w-]*\s{{0,20}}[{_Q}]?\s{{0,20}}\Z")
+_SIDE_VALUE = re.compile(r"\"(?:[^\"\\]|\\[^\0])*\"|\d+\b|null\b")
+_HALF_SIDE_VALUE = re.compile(r"(?:\"(?:[^\"\\]|\\[^\0])*\\?|\d*|n?u?l?l?)\Z")
+_HALF_COMMENT = re.compile(r"/(?:\*[^\0]{0,300})?\Z|\#\Z")
+_BARE_NAME = re.compile(rf"(?:[{_Q}]|(?![{_Q}]))([^{_Q}\n,}}]{{0,80}})[{_Q},}}]")
+_SURE_KEYS = frozenset((*ARGUMENT_KEYS, *CONTAINER_KEYS))
+_MOST = 4000  # characters in which a call must show what it is
+
+
+def account(cursor: Cursor, raws: list[Raw]) -> None:
+    """Note in the last call that text follows it which belongs to no part of it."""
+    begin = cursor.at
+    cursor.skip(SPILL)
+    pass_blanks_or_end(cursor)
+    has_reason = raws[-1].fault or raws[-1].leftover
+    is_alone = not cursor.char() or has_reason or is_next(cursor)
+    cursor.at = begin
+    if not is_alone:
+        raws[-1] = replace(raws[-1], leftover=_NO_CLOSER)
+
+
+def is_next(cursor: Cursor) -> bool:
+    """Whether another call begins here, or the turn ends; the cursor stays."""
+    if cursor.char() == "{":
+        return may_be_call(cursor)
+    if cursor.char() not in ("<", "[", "✿"):
+        return False
+    begin = cursor.at
+    match = cursor.match(_NEXT, 120)
+    cursor.at = begin
+    if match:
+        return True
+    return cursor.sees(*(f"<{name}>" for name in cursor.judge.names))
+
+
+def pass_blanks(cursor: Cursor) -> None:
+    """Pass over white space, and what a family writes before each tag."""
+    pass_blanks_or_end(cursor)
+    if cursor.open:
+        raise More
+
+
+def pass_blanks_or_end(cursor: Cursor) -> None:
+    """Pass over the same, where the text may end behind it."""
+    cursor.skip(_BLANKS)
+    if not cursor.final and _HALF_BEFORE.match(cursor.text, cursor.at):
+        raise More
+
+
+# -- JSON that may be a call -----------------------------------------------------------------------
+# An answer may be JSON, too: if its first keys are not those of a call, it is prose at once.
+
+
+def may_be_call(cursor: Cursor) -> bool:
+    """Whether the first keys and the name are those of a call; the cursor stays."""
+    begin = cursor.at
+    end = min(len(cursor.text), begin + _MOST)
+    try:
+        return _has_first_keys(cursor, end)
+    finally:
+        cursor.cost += cursor.at - begin
+        cursor.at = begin
+
+
+def _has_first_keys(cursor: Cursor, end: int) -> bool:
+    """Read keys up to the one that decides: what names an offered tool, or holds arguments."""
+    for bracket in "[{{":  # braces may be doubled, as templates want them
+        if cursor.text.startswith(bracket, cursor.at, end):
+            cursor.at += 1
+            _gap(cursor, end)
+    while True:
+        match = _KEY_TOKEN.match(cursor.text, cursor.at, end)
+        if match is None:
+            return _wait(
+                cursor, end, _HALF_KEY_TOKEN.match(cursor.text, cursor.at, end)
+            )
+        key = fold_key(match["key"])
+        cursor.at = match.end()
+        _gap(cursor, end)
+        if cursor.at == end:
+            return _wait(cursor, end, half=True)
+        decided = _decides(cursor, key, end)
+        if decided is not None:
+            return decided
+        # The next key decides.
+        value = _SIDE_VALUE.match(cursor.text, cursor.at, end)
+        if value is None:
+            return _wait(
+                cursor, end, _HALF_SIDE_VALUE.match(cursor.text, cursor.at, end)
+            )
+        cursor.at = value.end()
+        _gap(cursor, end)
+        if not cursor.text.startswith(",", cursor.at, end):
+            return _wait(cursor, end, half=cursor.at == end)
+        cursor.at += 1
+        _gap(cursor, end)
+
+
+def _decides(cursor: Cursor, key: str, end: int) -> bool | None:
+    """Whether a key with the value here is one of a call; None if any JSON may have it."""
+    if cursor.text[cursor.at] in "{[":
+        return key in _SURE_KEYS or key in NAME_KEYS
+    if key in SIDE_KEYS:
+        return None
+    if key not in NAME_KEYS:
+        return key in _SURE_KEYS
+    name = _BARE_NAME.match(cursor.text, cursor.at, end)
+    if name is None and cursor.judge.may_begin(cursor.text[cursor.at : end]):
+        return _wait(cursor, end, half=True)
+    if name and cursor.judge.find(name[1]):
+        return True
+    return None
+
+
+def _gap(cursor: Cursor, end: int) -> None:
+    """Pass over white space and comments, a token at a time."""
+    while match := _COMMENT_OR_BLANK.match(cursor.text, cursor.at, end):
+        cursor.at = match.end()
+
+
+def _wait(cursor: Cursor, end: int, half: object) -> bool:
+    """It is no call, unless half of a token stands here: then more text is needed."""
+    is_half = half or _HALF_COMMENT.match(cursor.text, cursor.at, end)
+    if is_half and not cursor.final and end == len(cursor.text):
+        raise More
+    return False

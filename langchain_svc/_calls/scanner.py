@@ -19,7 +19,7 @@ from . import asked, marks
 from .calls import CUT_OFF, BadCall, Call, Doubt, Raw, Tool
 from .cursor import Cursor, Families, More, Pending, Reader
 from .judge import Judge
-from .line import Line, pair
+from .marks import Line, pair
 
 
 @dataclass(frozen=True)

@@ -7,6 +7,6 @@ from .lenient import attempt_json, once, read_json, refuse_constant
 from .malformed import check_schema
 from .parser import JsonValue
 from .partial import PartialObject
-from .scalars import shortened
+from .scalars import dump, shortened, with_decimals
 from .schema import TYPE_NAMES, CompiledSchema
 from .signs import has_surrogates, lone_backslash, whole_characters

@@ -41,6 +41,7 @@ from .fit import IS_SCHEMA, SchemaMismatch, fit_schema
 from .form import Form, left_standing, without_copies
 from .lenient import attempt_json, refuse_constant
 from .parser import GOES_ON, JsonValue
+from .scalars import frozen
 from .schema import CompiledSchema, Schema
 from .shapes import begins_schema
 from .signs import QUOTED_KEY, QUOTES, VALUE_START, WHOLE_STRING, is_key, peek
@@ -305,7 +306,8 @@ class _Search:
             self.best = _Fit(rank, fitted, value.spare)
             self._is_ambiguous = False
         elif rank == self.best.rank and isinstance(fitted, dict):
-            self._is_ambiguous = self._is_ambiguous or fitted != self.best.value
+            is_other = frozen(fitted) != frozen(self.best.value)
+            self._is_ambiguous = self._is_ambiguous or is_other
         return not value.spare
 
     def _reading_penalty(self, value: JsonValue, begin: int) -> int:

@@ -32,6 +32,7 @@ from .shapes import (
     object_shapes,
     respell_fields,
     unwrap,
+    wrap,
 )
 
 SHAPED = 2  # the same value in another container
@@ -283,13 +284,13 @@ class _Fitter:
             if cost:
                 yield respelled, cost
             if not fits or is_strange(value, part):
-                shapes = unwrap(value, part)
+                shapes = self._around_or_inside(value, part)
         elif type_name == "array" and isinstance(value, list):
             shapes = join_rows(value, part)
         elif fits:
             return
         elif type_name == "object":
-            shapes = object_shapes(value, part)
+            shapes = object_shapes(value, part, self._schema)
         elif type_name == "array":
             shapes = array_shapes(value)
         else:
@@ -298,6 +299,14 @@ class _Fitter:
                 yield reading
         for shape in shapes:
             yield shape, SHAPED
+
+    def _around_or_inside(
+        self, value: dict[str, object], part: SchemaPart
+    ) -> Iterator[object]:
+        """The object of which an object may be the only field, and what it may only wrap."""
+        if self._tidy:  # an answer; among arguments, the object may be the call itself
+            yield from wrap(value, part, self._schema)
+        yield from unwrap(value, part)
 
     def _fit_object(
         self, value: dict[str, object], part: SchemaPart, path: str

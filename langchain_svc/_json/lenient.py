@@ -10,6 +10,7 @@ from typing import NoReturn
 
 from .frames import twice
 from .parser import GOES_ON, MAX_DEPTH, Attempt, JsonValue, LenientParser
+from .scalars import fraction
 from .signs import (
     SPACE,
     goes_on,
@@ -70,7 +71,7 @@ def refuse_constant(name: str) -> NoReturn:
 
 
 def _finite(digits: str) -> float:
-    value = float(digits)
+    value = fraction(digits)
     if not math.isfinite(value):  # 1e999 is not a number either
         refuse_constant(digits)
     return value

@@ -9,8 +9,10 @@ from __future__ import annotations
 
 import json
 import math
+import operator
 import re
 from collections.abc import Hashable, Sequence
+from decimal import Decimal
 
 Scalar = str | int | float | None
 
@@ -26,11 +28,69 @@ _LITERALS: dict[str, bool | None] = {
 _STRICT = re.compile(
     r"-?(?:0|[1-9]\d*)(\.\d+)?([eE][+-]?\d+)?|true|false|null", re.ASCII
 )
+_SURE = 15  # digits that every float has
 _DIGITS = r"\d+(?:_\d+)*"
 _LOOSE = re.compile(
     rf"[-+]?(?:(?!0\d){_DIGITS}(\.(?:{_DIGITS})?)?|(\.{_DIGITS}))([eE][+-]?\d+)?",
     re.ASCII,
 )
+
+
+class LongNumber(float):
+    """The float nearest to a number that has more digits than a float can hold."""
+
+    def __init__(self, digits: str) -> None:
+        self.exact = Decimal(digits)
+
+    def __reduce__(self) -> tuple[type[LongNumber], tuple[str]]:
+        return LongNumber, (str(self),)
+
+    def is_integer(self) -> bool:
+        """Whether the number is, and not the float."""
+        return self.exact == self.exact.to_integral_value()
+
+    def __int__(self) -> int:
+        return int(self.exact)
+
+    def __str__(self) -> str:
+        return str(self.exact)
+
+
+def fraction(digits: str) -> float:
+    """The number as a float, or as a `LongNumber` where that would be another number."""
+    value = float(digits)
+    if len(digits) <= _SURE or not math.isfinite(value):
+        return value
+    if Decimal(digits) == Decimal(repr(value)):
+        return value
+    return LongNumber(digits)
+
+
+def dump(value: object) -> str:
+    """A value as JSON, in which each number has all of its digits."""
+    if isinstance(value, dict):
+        fields = [f"{dump(key)}: {dump(item)}" for key, item in value.items()]
+        return f"{{{', '.join(fields)}}}"
+    if isinstance(value, list):
+        return f"[{', '.join(map(dump, value))}]"
+    if isinstance(value, LongNumber):
+        return str(value)
+    return json.dumps(value, ensure_ascii=False)
+
+
+def with_decimals(value: object) -> object:
+    """The same value with a Decimal for each `LongNumber`; itself if it has none."""
+    if isinstance(value, LongNumber):
+        return value.exact
+    if isinstance(value, dict):
+        items = [*map(with_decimals, value.values())]
+        if any(map(operator.is_not, items, value.values())):
+            return dict(zip(value, items, strict=True))
+    elif isinstance(value, list):
+        items = [*map(with_decimals, value)]
+        if any(map(operator.is_not, items, value)):
+            return items
+    return value
 
 
 def number(word: str) -> int | float | None:
@@ -42,7 +102,7 @@ def number(word: str) -> int | float | None:
     has_fraction = any(match.groups())
     try:
         if has_fraction:
-            return float(digits)
+            return fraction(digits)
         return int(digits)
     except ValueError:  # more digits than this Python reads
         return None
@@ -172,6 +232,8 @@ def frozen(value: object) -> Hashable:
         return "array", tuple(frozen(item) for item in value)
     if isinstance(value, bool):
         return "boolean", value  # in Python, 1 == True
+    if isinstance(value, LongNumber):
+        return value.exact
     try:
         hash(value)
     except TypeError:

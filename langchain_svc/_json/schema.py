@@ -53,7 +53,11 @@ class CompiledSchema:
     @cached_property
     def roots(self) -> list[SchemaPart]:
         """All that it says of the whole value, except for parts that only combine others."""
-        waiting: list[object] = [self.schema]
+        return self.roots_of(self.schema)
+
+    def roots_of(self, schema: object) -> list[SchemaPart]:
+        """All that one of its schemas says of a whole value."""
+        waiting: list[object] = [schema]
         parts: dict[int, SchemaPart] = {}
         while waiting:
             schema = waiting.pop(0)

@@ -49,19 +49,17 @@ def _parse_container(value: object) -> dict[str, object] | list[object] | None:
     return None
 
 
-def object_shapes(value: object, part: SchemaPart) -> Iterator[object]:
+def object_shapes(
+    value: object, part: SchemaPart, schema: CompiledSchema
+) -> Iterator[object]:
     """The objects that a value which is none may stand for."""
     parsed = _parse_container(value)
     if isinstance(parsed, dict):
         yield parsed
     if isinstance(value, list) and len(value) == 1 and isinstance(value[0], dict):
         yield value[0]
-    if isinstance(value, str):  # text may be anything
-        return
-    if len(part.fields) == 1:
-        ((name, schema),) = part.fields.items()
-        if has_any_type(value, schema):
-            yield {name: value}
+    if not isinstance(value, str):  # text may be anything
+        yield from wrap(value, part, schema)
 
 
 def array_shapes(value: object) -> Iterator[object]:
@@ -116,6 +114,25 @@ def respell_fields(
             respelled[name] = candidates[0]
     fields = {respelled.get(name, name): item for name, item in value.items()}
     return fields, SPELLED * len(respelled)
+
+
+def wrap(value: object, part: SchemaPart, schema: CompiledSchema) -> Iterator[object]:
+    """The object around its only field, where a value is of this one's type.
+
+    For an object, the type is its fields: it must have some of them, and no other.
+    """
+    if len(part.fields) != 1:
+        return
+    ((name, inner),) = part.fields.items()
+    roots = schema.roots_of(inner)
+    if isinstance(value, dict):
+        is_inner = bool(value) and any(
+            value.keys() <= root.fields.keys() for root in roots
+        )
+    else:
+        is_inner = any(has_any_type(value, root.schema) for root in roots)
+    if is_inner:
+        yield {name: value}
 
 
 def unwrap(value: dict[str, object], part: SchemaPart) -> Iterator[object]:

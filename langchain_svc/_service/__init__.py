@@ -21,5 +21,6 @@ from .steps import (
     Exchange,
     Limits,
     Request,
+    TryEnd,
     Wait,
 )

@@ -27,6 +27,7 @@ from .steps import (
     Loss,
     Open,
     Read,
+    Record,
     Reply,
     Sleep,
     Step,
@@ -126,6 +127,7 @@ _VERBS = {
     Close: "close",
     Sleep: "sleep",
     Acquire: "acquire",
+    Record: "record",
 }
 
 
@@ -175,6 +177,9 @@ class Link:
 
     def acquire(self, step: Acquire) -> Reply:
         return step.limiter.acquire(step.remaining)
+
+    def record(self, step: Record) -> Reply:
+        return step.log.record(step.end)
 
 
 def run(
@@ -253,6 +258,9 @@ class AsyncLink:
 
     async def acquire(self, step: Acquire) -> Reply:
         return await step.limiter.aacquire(step.remaining)
+
+    async def record(self, step: Record) -> Reply:
+        return await step.log.arecord(step.end)
 
 
 async def arun(

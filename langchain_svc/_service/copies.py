@@ -17,6 +17,7 @@ _UNPICKLABLE_FIELDS = (
     "default_headers",
     "patient",
     "deliver",
+    "audit",
     "audit_key",
     "pseudonyms",
 )

@@ -1,8 +1,8 @@
 """The conversation with the service, written once and without I/O.
 
-`converse` is a generator. It yields steps (`Open`, READ, CLOSE, `Sleep`, `Acquire`) and is sent the
-reply to each; anything else it yields is a piece of the answer for the caller. Two short drivers
-in `client.py` obey it, one blocking and one on an event loop.
+`converse` is a generator. It yields steps (`Open`, READ, CLOSE, `Sleep`, `Acquire`, `Record`) and
+is sent the reply to each; anything else it yields is a piece of the answer for the caller. Two
+short drivers in `client.py` obey it, one blocking and one on an event loop.
 
 Rules:
 - A try is repeated after lost connections, timeouts and the statuses that come and go, at most
@@ -46,12 +46,21 @@ from .steps import (
     Loss,
     Open,
     RateLimiter,
+    Record,
     Reply,
     Sleep,
     Step,
+    TryEnd,
     Wait,
 )
-from .wording import connection_error, deadline_error, describe_error, describe_loss
+from .wording import (
+    connection_error,
+    deadline_error,
+    describe_error,
+    describe_loss,
+    outcome_of_broken_answer,
+    outcome_of_loss,
+)
 
 logger = logging.getLogger("langchain_svc")
 T = TypeVar("T")
@@ -71,6 +80,7 @@ _OF_GATEWAYS = frozenset({502, 504})
 # Heartbeats show that the service lives, but no longer than this many timeouts.
 _TIMEOUTS_WITHOUT_CONTENT = 3
 _NEVER = float("-inf")
+_UNREADABLE = "the answer cannot be read"
 
 
 @dataclass(frozen=True)
@@ -82,12 +92,14 @@ class _Failure:
         again: Whether another try may do better, and does no harm.
         of_service: Whether it shows the service in trouble.
         sent: Whether the service may have got the request.
+        outcome: What a record says of it; "" where the try did not begin.
     """
 
     error: errors.SvcError
     again: bool
     of_service: bool = False
     sent: bool = True
+    outcome: str = ""
 
 
 def converse(exchange: Exchange[T]) -> Conversation[T]:
@@ -108,6 +120,7 @@ def converse(exchange: Exchange[T]) -> Conversation[T]:
                     failure = yield from _attempt(exchange, parser)
                 else:
                     failure = yield from _admitted(exchange, parser, exchange.limiter)
+                yield from _record_end(exchange, failure)
                 if failure is None:
                     exchange.retry_budget.record_success()
                     return
@@ -124,6 +137,18 @@ def converse(exchange: Exchange[T]) -> Conversation[T]:
         # The traceback of a raised error holds this frame: together they would be a cycle, which
         # keeps the caller's model and its connections until the next collection.
         failure = None
+
+
+def _record_end(
+    exchange: Exchange[T], failure: _Failure | None
+) -> Generator[Step | T, Reply, None]:
+    """Tells whoever keeps tries on record how one ended that had begun."""
+    if exchange.try_log is None:
+        return
+    if failure is None:
+        yield Record(exchange.try_log, TryEnd("answered"))
+    elif failure.outcome:
+        yield Record(exchange.try_log, TryEnd(failure.outcome, failure.sent))
 
 
 def _announce_retry(
@@ -187,7 +212,7 @@ class _RetryState:
             pause = self._outage_end - now
         if not failure.again or now + pause >= exchange.until:
             return None
-        waits_for_outage = self._is_down and now + pause <= self._outage_end
+        waits_for_outage = self._is_down and now + pause < self._outage_end
         if begins_anew:
             self._retries = 0
         elif (
@@ -295,27 +320,13 @@ def _attempt(
     exchange: Exchange[T], parser: AnswerParser[T]
 ) -> Generator[Step | T, Reply, _Failure | None]:
     """One try: the request, the head of its answer, and the answer."""
-    exchange.head = None
     idle = FOREVER
     if exchange.limits.timeout is not None:
         idle = exchange.limits.timeout
     timeouts = Timeouts(idle, exchange.until)
-    opened_at = exchange.clock()
-    if opened_at >= exchange.until:
-        return _Failure(deadline_error(exchange), again=False, sent=False)
-    head = yield Open(exchange.request, timeouts)
-    if isinstance(head, Loss):
-        return _Failure(
-            connection_error(exchange, head),
-            again=exchange.limits.resend or not head.sent,
-            of_service=exchange.clock() < exchange.until,
-            sent=head.sent,
-        )
-    assert isinstance(head, Head)  # noqa: S101  # what Open is answered with
-    exchange.head = head
-    if head.status not in TROUBLE:
-        budget = exchange.retry_budget
-        budget.answered_at = max(budget.answered_at, opened_at)
+    head = yield from _open(exchange, timeouts)
+    if isinstance(head, _Failure):
+        return head
     if not 200 <= head.status < 300:
         return (yield from _refusal(exchange, head, timeouts))
     parser.read_head(head)
@@ -335,10 +346,39 @@ def _attempt(
         unusable = parser.failure(f"The answer's body cannot be read: {error}", None)
         if isinstance(error, TooLargeError):
             unusable.is_retryable = False  # it would be too large again
-        return _Failure(unusable, again=False)
+        return _Failure(unusable, again=False, outcome=_UNREADABLE)
     failure = _answer_failure(exchange, parser, loss)
     yield CLOSE
     return failure
+
+
+def _open(
+    exchange: Exchange[T], timeouts: Timeouts
+) -> Generator[Step | T, Reply, Head | _Failure]:
+    """Sends the request, which is on record before, and waits for the head of its answer."""
+    exchange.head = None
+    opened_at = exchange.clock()
+    if opened_at >= exchange.until:
+        return _Failure(deadline_error(exchange), again=False, sent=False)
+    if exchange.try_log is not None:
+        refusal = yield Record(exchange.try_log)
+        if isinstance(refusal, errors.SvcError):
+            return _Failure(refusal, again=False, sent=False)
+    head = yield Open(exchange.request, timeouts)
+    if isinstance(head, Loss):
+        return _Failure(
+            connection_error(exchange, head),
+            again=exchange.limits.resend or not head.sent,
+            of_service=exchange.clock() < exchange.until,
+            sent=head.sent,
+            outcome=outcome_of_loss(head),
+        )
+    assert isinstance(head, Head)  # noqa: S101  # what Open is answered with
+    exchange.head = head
+    if head.status not in TROUBLE:
+        budget = exchange.retry_budget
+        budget.answered_at = max(budget.answered_at, opened_at)
+    return head
 
 
 def _receive(
@@ -391,11 +431,12 @@ def _answer_failure(
             error,
             again=exchange.limits.resend and not parser.delivered,
             of_service=exchange.clock() < exchange.until,
+            outcome=outcome_of_broken_answer(loss),
         )
     if parser.fault is not None:
         description = describe_error(exchange, parser)
         message = f"The answer cannot be used: {parser.fault}{description}"
-        return _Failure(parser.failure(message, None), again=False)
+        return _Failure(parser.failure(message, None), again=False, outcome=_UNREADABLE)
     return None
 
 
@@ -431,4 +472,5 @@ def _refusal(
         error,
         again=head.status in TRANSIENT and is_safe,
         of_service=head.status in TROUBLE,
+        outcome=f"status {head.status}",
     )

@@ -137,7 +137,9 @@ def reveal_secret(secret: Secret) -> str | None:
 class SettingsFields(BaseModel):
     """How to reach the service, how long to wait and how often to try."""
 
-    model_config = ConfigDict(arbitrary_types_allowed=True, hide_input_in_errors=True)
+    model_config: ClassVar[ConfigDict] = ConfigDict(
+        arbitrary_types_allowed=True, hide_input_in_errors=True
+    )
 
     interfaces: ClassVar[tuple[Interface, ...]] = ()
     """Those that the class speaks to. They have one key, which goes to no other."""

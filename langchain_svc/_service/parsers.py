@@ -8,7 +8,15 @@ from typing import TypeVar
 
 from .. import errors
 from .._text import restored, restored_text
-from .._wire import Event, StreamDecoder, Text, UnreadableError, Usage, v1
+from .._wire import (
+    Event,
+    StreamDecoder,
+    Text,
+    UnreadableError,
+    Usage,
+    is_event_stream,
+    v1,
+)
 from .steps import AnswerParser, Head, Loss
 
 T = TypeVar("T")
@@ -125,11 +133,30 @@ class WholeParser(AnswerParser[T]):
 class CompletionParser(WholeParser[list[Event]]):
     """Reads a whole answer of a chat into the events that a stream of it would have brought.
 
-    Their text is the service's, with marks: the turn gives it out.
+    Their text is the service's, with marks: the turn gives it out. Some gateways stream every
+    answer, so that a stream is read, too, where none was asked for.
     """
 
-    def __init__(self) -> None:
-        super().__init__(v1.read_completion)
+    def __init__(self, *, strict_end: bool = True) -> None:
+        super().__init__(self._read)
+        self._strict_end = strict_end
+
+    def read_head(self, head: Head) -> None:
+        super().read_head(head)
+        self._head = head
+
+    def _read(self, body: bytes) -> list[Event]:
+        try:
+            return v1.read_completion(body)
+        except UnreadableError:
+            if not is_event_stream(body, self._head.headers.get("content-type", "")):
+                raise
+        parser = EventParser(strict_end=self._strict_end)
+        parser.read_head(self._head)
+        events = [*(parser.parse_chunk(body) or ()), *(parser.close() or ())]
+        if parser.fault is not None:
+            raise UnreadableError(parser.fault, parser.error)
+        return events
 
     def _given_out(self, answer: list[Event]) -> list[Event]:
         return answer

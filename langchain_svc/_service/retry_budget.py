@@ -26,7 +26,7 @@ class RetryBudget:
     def __init__(self) -> None:
         self._tokens = STORE
         self._refilled_at = 0.0
-        self.answered_at = float("-inf")
+        self.answered_at: float = float("-inf")
 
     def __reduce__(self) -> tuple[type[RetryBudget], tuple[()]]:
         return RetryBudget, ()

@@ -132,9 +132,9 @@ class RateLimiter(Protocol):
     @property
     def local(self) -> bool: ...  # asking needs no I/O
 
-    def acquire(self, remaining: float) -> Wait | errors.SvcError | None: ...
+    def acquire(self, remaining: float, /) -> Wait | errors.SvcError | None: ...
 
-    async def aacquire(self, remaining: float) -> Wait | errors.SvcError | None: ...
+    async def aacquire(self, remaining: float, /) -> Wait | errors.SvcError | None: ...
 
     def settle(
         self,
@@ -178,6 +178,31 @@ BLOCK_LIMITS: ContextVar[tuple[UseLimit, ...]] = ContextVar(
 )
 
 
+class TryEnd(NamedTuple):
+    """How a try ended.
+
+    Attributes:
+        outcome: In a few words: "answered", "status 500", "timed out".
+        left: Whether the service may have got the request.
+    """
+
+    outcome: str
+    left: bool = True
+
+
+class TryLog(Protocol):
+    """What keeps on record that a request is sent.
+
+    It is told before the bytes of each try go to the connection (`end` is None), and when the try
+    has ended. Before a try it may answer why that is not to be sent. A try that is interrupted has
+    no end.
+    """
+
+    def record(self, end: TryEnd | None) -> errors.SvcError | None: ...
+
+    async def arecord(self, end: TryEnd | None) -> errors.SvcError | None: ...
+
+
 # -- the steps of a conversation, and how a driver answers them ----------------------------------
 
 
@@ -214,6 +239,14 @@ class Acquire(Step):
 
     limiter: RateLimiter
     remaining: float
+
+
+@dataclass(frozen=True)
+class Record(Step):
+    """Put on record that a try begins, or how it ended; the reply may be why it is not to begin."""
+
+    log: TryLog
+    end: TryEnd | None = None
 
 
 READ = Read()
@@ -280,6 +313,7 @@ class Exchange(Generic[T]):
     new_parser: Callable[[], AnswerParser[T]]
     retry_budget: RetryBudget = field(default_factory=RetryBudget)
     limiter: RateLimiter | None = None
+    try_log: TryLog | None = None
     clock: Callable[[], float] = time.monotonic
     wall: Callable[[], float] = time.time
     jitter: Callable[[], float] = random.random
@@ -289,7 +323,7 @@ class Exchange(Generic[T]):
     waited: float = 0.0
 
     def __post_init__(self) -> None:
-        self.until = self.limits.until(self.clock())
+        self.until: float = self.limits.until(self.clock())
 
 
 def origin(url: str) -> str:

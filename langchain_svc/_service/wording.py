@@ -79,6 +79,22 @@ def describe_loss(exchange: Exchange[Any], loss: Loss) -> str:
     return f"The answer stalled: nothing came for {_timeout(exchange)}"
 
 
+def outcome_of_loss(loss: Loss) -> str:
+    """A try that was lost before an answer came, in the words of a record."""
+    if loss.kind == "timeout":
+        return "timed out" if loss.sent else "not sent: timed out before that"
+    if loss.kind == "connect":
+        return "not sent: the service could not be reached"
+    return "connection lost"
+
+
+def outcome_of_broken_answer(loss: Loss) -> str:
+    """A try whose answer was lost on its way, in the same words."""
+    if loss.kind in {"timeout", "silence"}:
+        return "timed out within the answer"
+    return "connection lost within the answer"
+
+
 def _timeout(exchange: Exchange[Any]) -> str:
     if exchange.limits.timeout is None:
         return "the time allowed"

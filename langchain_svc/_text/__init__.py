@@ -1,17 +1,7 @@
 """Text: how it reads, and the marks in an answer as it comes: of thoughts, turns and its end."""
 
 from .continuation import Joint, ask_for_rest
-from .letters import fold, normalized
-from .markers import Markers
-from .pseudonyms import Pseudonymizer, Restorer, restored, restored_text
-from .reading import (
-    Reading,
-    characters,
-    joined,
-    rendered,
-    without_partial_escape,
-)
-from .reasoning import (
+from .marks import (
     ALL_WAS_REASONING,
     CLOSES,
     CONTENT,
@@ -20,11 +10,22 @@ from .reasoning import (
     NATIVE_ENDS,
     OPENS,
     SPOKEN,
+    Markers,
     ReasoningSplitter,
     Segment,
+    StopCutter,
+    TurnTags,
     closer_of,
     end_of_reasoning,
     without_reasoning,
 )
-from .stop_cutter import StopCutter
-from .turn_tags import TurnTags
+from .pseudonyms import Pseudonymizer, Restorer, restored, restored_text
+from .reading import (
+    Reading,
+    characters,
+    fold,
+    joined,
+    normalized,
+    rendered,
+    without_partial_escape,
+)

@@ -15,7 +15,7 @@ from .failures import (
 from .limits import rate_limit_of, read_rate_limit
 from .prices import Price, read_prices
 from .redact import secrets_of
-from .stream import StreamDecoder
+from .stream import StreamDecoder, is_event_stream
 from .v1 import (
     WINDOWS,
     ModelRecord,

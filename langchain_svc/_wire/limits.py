@@ -35,6 +35,14 @@ def read_wait(value: str | None, now: float) -> float | None:
     Reads delta seconds (also with a fraction), epoch seconds, epoch milliseconds, an HTTP date,
     ISO 8601 and durations like `1m30s` or `1800ms`. None for nonsense and for the past.
     """
+    seconds = _seconds_until(value, now)
+    if seconds is None or seconds < 0:
+        return None
+    return seconds
+
+
+def _seconds_until(value: str | None, now: float) -> float | None:
+    """The same, less than 0 for the past."""
     text = (value or "").strip()
     if len(text) > _LONGEST_VALUE:
         return None
@@ -45,9 +53,7 @@ def read_wait(value: str | None, now: float) -> float | None:
         wait = sum(float(number) * _UNIT[unit] for number, unit in parts)
     else:
         wait = _moment(text) - now
-    if wait < 0 or not math.isfinite(wait):
-        return None
-    return wait
+    return wait if math.isfinite(wait) else None
 
 
 def _moment(text: str) -> float:
@@ -64,10 +70,18 @@ def _moment(text: str) -> float:
 
 
 def retry_after(status: int, headers: Mapping[str, str], now: float) -> float | None:
-    """Seconds to wait before the next try: Retry-After, else on 429 X-RateLimit-Reset."""
-    wait = read_wait(headers.get("retry-after"), now)
+    """Seconds to wait before the next try: Retry-After, else on 429 X-RateLimit-Reset.
+
+    None where our own backoff will do: nothing is said, the moment to come back has passed, or
+    requests remain, so that no window was full.
+    """
+    wait = _seconds_until(headers.get("retry-after"), now)
     if wait is None and status == 429:  # Too Many Requests
-        wait = read_wait(headers.get("x-ratelimit-reset"), now)
+        remaining = headers.get("x-ratelimit-remaining", "").strip()
+        if not _COUNT.fullmatch(remaining) or int(remaining) == 0:
+            wait = read_wait(headers.get("x-ratelimit-reset"), now)
+    if wait is None or wait < 0:
+        return None
     return wait
 
 

@@ -148,6 +148,12 @@ _DECODERS: dict[str, Callable[[StreamState], FormatDecoder]] = {
 }
 
 
+def is_event_stream(body: bytes, content_type: str) -> bool:
+    """Whether a whole body holds server-sent events."""
+    start = body.removeprefix(_BOM).lstrip()[:_LONGEST_HEAD]
+    return _recognise(start, _label(content_type), final=True) == "events"
+
+
 def _label(content_type: str) -> str:
     """What the label claims: events, objects, html or nothing."""
     kind = content_type.partition(";")[0].strip().lower()

@@ -153,7 +153,7 @@ class Journal:
     """
 
     def __init__(self, path: Place, settings: Mapping[str, str] | None) -> None:
-        self.path = Path(path)
+        self.path: Path = Path(path)
         if settings is not None and not self.path.exists():
             self._make(settings)
         self._check_place()

@@ -122,9 +122,9 @@ class CallsReader(AnswerReader):
     def start_answer(self) -> None:
         self.repair_prompt = None
         self.failure = None
-        self.malformed = False
-        self.called = False
-        self.ended = False
+        self.malformed: bool = False
+        self.called: bool = False
+        self.ended: bool = False
         self._parser = self._new_parser(holds=self._holds_arguments)
         self._texts: list[str] = []  # as they came
         self._has_said = False  # whether the caller gets some text of it
@@ -181,14 +181,14 @@ class CallsReader(AnswerReader):
             if isinstance(event, (Doubt, BadCall, Call))
         ]
         has_cut_call = any(isinstance(call, BadCall) and call.cut for call in calls)
-        self.is_inside = has_cut_call or (is_open and out_of_room)
+        self.is_inside: bool = has_cut_call or (is_open and out_of_room)
         if self.is_inside or not out_of_room:
             return self.is_inside
         if calls:
             return not text_behind_calls(events).strip()
         if self._json_reader is not None:
             wants_rest = self._json_reader.wants_rest(text, out_of_room=out_of_room)
-            self.is_copy = self._json_reader.is_copy
+            self.is_copy: bool = self._json_reader.is_copy
             return wants_rest
         prose = "".join(event.text for event in events if isinstance(event, Prose))
         return self._offer.required or not prose.strip()

@@ -13,7 +13,7 @@ from collections.abc import (
 from functools import partial
 from inspect import signature
 from operator import attrgetter
-from typing import TYPE_CHECKING, Any, Literal, Self, TypeVar, overload
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self, TypeVar, overload
 
 from langchain_core.callbacks import (
     AsyncCallbackManagerForLLMRun,
@@ -188,9 +188,9 @@ class ChatSvc(CitingModel, BaseChatModel):
     """
 
     # Misspelt settings are refused by name before; this tells Pydantic's plugin of mypy.
-    model_config = ConfigDict(extra="forbid")
+    model_config: ClassVar[ConfigDict] = ConfigDict(extra="forbid")
 
-    interfaces = (V1, GENERAL)
+    interfaces: ClassVar[tuple[Interface, ...]] = (V1, GENERAL)
 
     if TYPE_CHECKING:  # what other integrations call them, which the constructor takes
         model_name: str = DEFAULT_MODEL
@@ -203,7 +203,7 @@ class ChatSvc(CitingModel, BaseChatModel):
         stop_sequences = _alias_of("stop")
         max_completion_tokens = _alias_of("max_tokens")
 
-    overrides = frozenset(
+    overrides: ClassVar[frozenset[str]] = frozenset(
         {
             *v1.CHAT_SETTINGS,
             *(
@@ -657,9 +657,9 @@ class ChatSvc(CitingModel, BaseChatModel):
     ) -> Turn:
         model = options.model
         chat = CHAT_INTERFACES[self.interface]
-        new_parser: Callable[[], AnswerParser[list[Event]]] = CompletionParser
-        if stream:
-            new_parser = self._new_event_parser
+        new_parser: Callable[[], AnswerParser[list[Event]]] = self._new_event_parser
+        if not stream:
+            new_parser = partial(CompletionParser, strict_end=self.require_stream_end)
 
         def new_exchange(turns: WireMessages) -> Exchange[list[Event]]:
             return self._new_exchange(

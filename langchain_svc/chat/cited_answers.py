@@ -66,7 +66,7 @@ class CitedAnswer:
         citing: Citing,
     ) -> None:
         self.conversation = conversation
-        self.report = CitationReport()
+        self.report: CitationReport = CitationReport()
         self._unsupported = citing.unsupported
         self._asks_when_doubtful = citing.doubtful == "ask"
         self._repairs_left = citing.max_repairs

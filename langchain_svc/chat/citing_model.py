@@ -11,12 +11,20 @@ from langchain_core.prompt_values import ChatPromptValue, PromptValue
 from pydantic import Field, InstanceOf
 
 from .._service import reveal_secret
+from ..errors import SvcRequestError
 from .messages import conversation_nonce
 from .model import ServiceModel
 from .options import Citing, DocumentLike, Doubtful, Unsupported
 
 if TYPE_CHECKING:
     from .cited_answers import CitedAnswer
+
+_MADE_ANEW = (
+    "interface cannot be a configurable field, since other settings depend on it. Let LangChain "
+    "make the model anew for each run: langchain_svc.register(), then "
+    "init_chat_model('svc:svc-pro', configurable_fields=('model', 'interface')), with the "
+    "addresses in the environment"
+)
 
 
 class CitingModel(ServiceModel):
@@ -84,6 +92,8 @@ class CitingModel(ServiceModel):
 
         def configurable_fields(self, **kwargs: Any) -> Any:
             """This model with settings that a config may change; `with_citations` keeps that."""
+            if "interface" in kwargs:  # its addresses and bounds are other ones
+                raise SvcRequestError(_MADE_ANEW)
             from .bindings import SvcConfigurableFields  # noqa: PLC0415  # the same
 
             return SvcConfigurableFields.of(super().configurable_fields(**kwargs))

@@ -149,7 +149,7 @@ class Passages:
     """The passages that one answer may cite."""
 
     def __init__(self, passages: Sequence[Passage]) -> None:
-        self.all = tuple(passages)
+        self.all: tuple[Passage, ...] = tuple(passages)
         self._by_number = {passage.number: passage for passage in passages}
 
     def find(self, quote: str, number: int | None = None) -> Place | None:

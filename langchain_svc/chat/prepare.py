@@ -8,7 +8,6 @@ from functools import partial
 from typing import Any
 
 from langchain_core.messages import BaseMessage
-from langchain_core.utils.function_calling import convert_to_openai_tool
 
 from .._base.tokens import TOKENS_A_TURN, estimate_tokens
 from .._calls import FORMATS, NO_OFFER, Format
@@ -116,12 +115,14 @@ def count_prompt(
     count: Callable[[str], int],
 ) -> int:
     """About how many tokens a conversation has as it would be sent, with its tools."""
+    from .tools import ToolList  # noqa: PLC0415  # the same
+
     turns = to_wire(
         messages,
         system_role=model.system_role,
         omit_images=model.image_inputs == "omit",
     )
-    schemas = (json.dumps(convert_to_openai_tool(tool)) for tool in tools)
+    schemas = map(json.dumps, ToolList(tools))
     return sum(count(turn["content"]) + TOKENS_A_TURN for turn in turns) + sum(
         map(count, schemas)
     )

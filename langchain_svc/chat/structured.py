@@ -11,7 +11,7 @@ import re
 from collections.abc import AsyncIterator, Iterable, Iterator, Mapping
 from functools import cached_property
 from operator import itemgetter
-from typing import Any, TypeGuard, TypeVar
+from typing import Any
 
 from langchain_core.language_models import BaseChatModel, LanguageModelInput
 from langchain_core.messages import (
@@ -24,8 +24,7 @@ from langchain_core.messages.tool import tool_call_chunk
 from langchain_core.output_parsers import BaseTransformOutputParser
 from langchain_core.outputs import ChatGeneration, Generation
 from langchain_core.runnables import Runnable, RunnableMap, RunnablePassthrough
-from langchain_core.utils.function_calling import convert_to_json_schema
-from pydantic import BaseModel, InstanceOf, TypeAdapter, ValidationError
+from pydantic import InstanceOf, TypeAdapter, ValidationError
 from pydantic.v1 import BaseModel as BaseModelV1
 from pydantic.v1 import ValidationError as ValidationErrorV1
 from typing_extensions import is_typeddict
@@ -40,7 +39,8 @@ from .._wire import is_cut
 from ..errors import SvcOutputError, SvcRequestError
 from .parts import FINAL, ContentPart, split_parts
 from .readers import LONG, AnswerReader, new_id
-from .tools import NO_SCHEMA, read_function, refuse_unwritable
+from .schemas import NO_SCHEMA, is_subclass, readable, refuse_unwritable, schema_of_type
+from .tools import read_function
 
 _ANY_OBJECT: dict[str, Any] = {"type": "object"}
 _JSON_OBJECT = {"type": "json_object"}
@@ -49,8 +49,6 @@ _SHARED = ("$defs", "definitions")
 _INTO_WHOLE = re.compile(rf"#(?!/(?:{'|'.join(map(re.escape, _SHARED))})/)")
 _MOST_FIELDS = 20  # that a skeleton shows
 _MOST_PROBLEMS = 20  # that a repair prompt names
-
-_Class = TypeVar("_Class")
 
 
 class ResponseFormat(dict[str, Any]):
@@ -73,7 +71,7 @@ class ResponseFormat(dict[str, Any]):
         attach_parsed: bool = False,
         as_call: bool = False,
     ) -> None:
-        self.schema = dict(schema)
+        self.schema: dict[str, Any] = dict(schema)
         self.model = model
         self.partial = partial
         self.name = name
@@ -182,12 +180,15 @@ class ResponseFormat(dict[str, Any]):
         """Make the user's object of a value that `check` returned: of the type, if there is one."""
         if self.wrapped and isinstance(value, dict):
             value = value[_WRAPPED]
+        exact = _json.with_decimals(value)
         if self.model is None:
-            return value
+            return value if exact is value else json.loads(_json.dump(value))
         try:
-            if _is_subclass(self.model, BaseModelV1):
-                return self.model.parse_obj(value)
-            return TypeAdapter(self.model).validate_python(value)
+            if is_subclass(self.model, BaseModelV1):
+                return self.model.parse_obj(exact)
+            if exact is not value:  # in JSON, Pydantic reads floats only
+                return TypeAdapter(self.model).validate_python(exact)
+            return TypeAdapter(self.model).validate_json(_json.dump(value))
         except (ValidationError, ValidationErrorV1) as error:
             problems = [
                 f"{_path(detail['loc'])}: {detail['msg']}" for detail in error.errors()
@@ -207,10 +208,6 @@ def _path(location: Iterable[object]) -> str:
     return ".".join(["answer", *(shortened(str(step)) for step in location)])
 
 
-def _is_subclass(schema: object, base: type[_Class]) -> TypeGuard[type[_Class]]:
-    return isinstance(schema, type) and issubclass(schema, base)
-
-
 def _schema_of(kind: Any) -> dict[str, Any]:
     """The JSON schema of what users pass for one.
 
@@ -220,11 +217,7 @@ def _schema_of(kind: Any) -> dict[str, Any]:
     if isinstance(kind, Mapping):
         return _written_schema(kind)
     try:
-        if _is_subclass(kind, BaseModel) or _is_subclass(kind, BaseModelV1):
-            return convert_to_json_schema(kind)
-        if isinstance(kind, type) and is_typeddict(kind):
-            return convert_to_json_schema(kind)
-        return {"title": "answer", **TypeAdapter(kind).json_schema()}
+        return {"title": "answer", **schema_of_type(kind)}
     except NO_SCHEMA as error:
         refuse_unwritable(kind)
         raise SvcRequestError(
@@ -252,13 +245,13 @@ def format_for(
     """The response format of `with_structured_output(schema)`."""
     json_mode = method == "json_mode"
     as_call = method == "function_calling"
-    model = schema
-    if isinstance(schema, Mapping) or is_typeddict(schema):
-        model = None
     if schema is None or (json_mode and schema == _JSON_OBJECT):
         json_schema = _ANY_OBJECT
     else:
         json_schema = _schema_of(schema)
+    model = None
+    if not (isinstance(schema, Mapping) or is_typeddict(schema)):
+        model = readable(schema)
     name = str(json_schema.get("title") or "answer")
     types = _json.CompiledSchema(json_schema).types
     if json_mode and model is None and types != ["array"]:
@@ -321,12 +314,9 @@ def structured_output(
         raise SvcRequestError(f"The method {method} needs a schema")
     response_format = format_for(schema, method=method)
     if schema is not None:
-        traced_schema: object = response_format.schema
-        if isinstance(schema, (type, Mapping)):
-            traced_schema = schema
         parameters["ls_structured_output_format"] = {
             "kwargs": {"method": method, "strict": strict},
-            "schema": traced_schema,
+            "schema": {"title": response_format.name, **response_format.schema},
         }
     bound: Runnable[LanguageModelInput, AIMessage] = model.bind(
         response_format=response_format, **parameters
@@ -422,7 +412,7 @@ class JsonReader(AnswerReader):
             yield from self._read_part(part)
 
     def wants_rest(self, text: str, *, out_of_room: bool) -> bool:
-        self.is_copy = False
+        self.is_copy: bool = False
         if not out_of_room:
             return False
         try:
@@ -478,9 +468,9 @@ class JsonReader(AnswerReader):
         if self._format.as_call:
             yield from self._call_parts(value)
         elif self._was_shown:
-            yield ContentPart(final=_dump(value))
+            yield ContentPart(final=_json.dump(value))
         else:
-            yield ContentPart(json=_dump(value))
+            yield ContentPart(json=_json.dump(value))
         if self._format.attach_parsed:
             yield ContentPart(parsed=self._format.make(value))
 
@@ -497,11 +487,7 @@ class JsonReader(AnswerReader):
         arguments = value if isinstance(value, dict) else {"answer": value}
         name = tool_call_chunk(name=self._format.name, args="", id=new_id(), index=0)
         yield ContentPart(call=name)
-        yield ContentPart(call=tool_call_chunk(args=_dump(arguments), index=0))
-
-
-def _dump(value: object) -> str:
-    return json.dumps(value, ensure_ascii=False, default=str)
+        yield ContentPart(call=tool_call_chunk(args=_json.dump(arguments), index=0))
 
 
 class StructuredParser(BaseTransformOutputParser[Any]):

@@ -11,10 +11,11 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from difflib import get_close_matches
 from functools import cached_property, lru_cache
 from inspect import cleandoc, isfunction
-from typing import Any, Literal, NamedTuple, get_args, get_type_hints
+from typing import Any, Literal, NamedTuple
 
+from langchain_core.tools import BaseTool, BaseToolkit
 from langchain_core.utils.function_calling import convert_to_openai_tool
-from pydantic import BaseModel, PydanticUserError, TypeAdapter
+from typing_extensions import is_typeddict
 
 from .._base.safe_errors import safe_repr
 from .._calls import Format, PastCall, choice_text, offer_text, required_arguments
@@ -23,15 +24,11 @@ from .._json import TYPE_NAMES, CompiledSchema, check_schema
 from .._service import did_you_mean
 from ..errors import SvcRequestError
 from .parts import ToolLike
-
-# What LangChain and Pydantic raise for something that has no schema.
-NO_SCHEMA = (
-    ValueError,
-    TypeError,
-    KeyError,
-    AttributeError,
-    NameError,
-    RuntimeError,
+from .schemas import (
+    NO_SCHEMA,
+    refuse_plain_class,
+    refuse_unwritable,
+    schema_of_type,
 )
 
 
@@ -59,8 +56,13 @@ class ToolList(list[dict[str, Any]]):
     """Tools in the form that LangChain traces, with their instructions once rendered."""
 
     def __init__(self, tools: Sequence[ToolLike] = ()) -> None:
-        if isinstance(tools, (str, Mapping)) or not isinstance(tools, Iterable):
-            raise SvcRequestError(f"tools must be a list, not {safe_repr(tools)}")
+        _refuse_toolkit(tools)
+        if isinstance(tools, (str, Mapping, BaseTool)) or not isinstance(
+            tools, Iterable
+        ):
+            raise SvcRequestError(
+                f"tools must be a list, not {safe_repr(tools)}: write [...] around a single tool"
+            )
         super().__init__(map(_to_openai, tools))
 
     @cached_property
@@ -122,6 +124,14 @@ def _descriptions(schema: object) -> Iterator[str]:
             yield from _descriptions(inner)
 
 
+def _refuse_toolkit(tools: object) -> None:
+    """Raise if a toolkit stands where its tools belong."""
+    if isinstance(tools, BaseToolkit):
+        raise SvcRequestError(
+            f"{safe_repr(tools)} is not a tool but has some: pass toolkit.get_tools()"
+        )
+
+
 def _to_openai(tool: ToolLike) -> dict[str, Any]:
     if not isinstance(tool, dict):
         return _converted(tool)
@@ -156,7 +166,11 @@ def _refuse_foreign(tool: dict[str, Any]) -> None:
 
 
 def _converted(tool: ToolLike) -> dict[str, Any]:
+    _refuse_toolkit(tool)
+    refuse_plain_class(tool)
     try:
+        if is_typeddict(tool):
+            tool = schema_of_type(tool)
         converted = convert_to_openai_tool(tool)
     except NO_SCHEMA as error:
         refuse_unwritable(tool)
@@ -244,40 +258,6 @@ def _refuse_other_name(function: Mapping[str, Any]) -> None:
             )
 
 
-def refuse_unwritable(kind: object) -> None:
-    """Raise if a class, a function or a tool has a field that no JSON Schema can describe."""
-    schema = getattr(kind, "args_schema", None) or kind
-    for part in (schema, *get_args(kind)):
-        part_name = getattr(part, "__name__", "")
-        if not getattr(part, "__pydantic_complete__", True):
-            raise SvcRequestError(
-                f"A type is not defined yet: define it, then call {part_name}.model_rebuild()"
-            ) from None
-        hints = _hints(part)
-        try:
-            for name in hints:
-                TypeAdapter(hints[name]).json_schema()
-        except PydanticUserError:  # which says the same in a hundred lines
-            raise SvcRequestError(
-                f"JSON cannot hold the field {name!r} of {part_name}: give it another type, "
-                "or leave it out"
-            ) from None
-
-
-def _hints(kind: object) -> dict[str, Any]:
-    if isinstance(kind, type) and issubclass(kind, BaseModel):
-        return {name: field.annotation for name, field in kind.model_fields.items()}
-    name = getattr(kind, "__name__", None)
-    if name is None:
-        return {}
-    try:
-        return get_type_hints(kind)
-    except NameError as error:
-        raise SvcRequestError(f"{name} uses an undefined type: {error}") from None
-    except TypeError:
-        return {}
-
-
 class ToolRequest:
     """The functions that a call offers to the model, and what it is to do with them.
 
@@ -293,11 +273,11 @@ class ToolRequest:
         *,
         parallel: bool | None = None,
     ) -> None:
-        self.tools = tools if isinstance(tools, ToolList) else ToolList(tools)
-        self.choice = _read_choice(choice, self.tools.names)
-        self.required = self.choice.mode == "any"
-        self.required_name = self.choice.name
-        self.parallel = parallel is not False
+        self.tools: ToolList = tools if isinstance(tools, ToolList) else ToolList(tools)
+        self.choice: ToolChoice = _read_choice(choice, self.tools.names)
+        self.required: bool = self.choice.mode == "any"
+        self.required_name: str | None = self.choice.name
+        self.parallel: bool = parallel is not False
 
     def preamble(self, format_: Format) -> str:
         """The instructions before the conversation, which end with the form of a call."""

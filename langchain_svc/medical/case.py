@@ -52,13 +52,13 @@ def case_of(config: RunnableConfig | None) -> str:
         )
     if any(other != case for other in _cases_of_thread(config)):
         raise SvcRequestError(
-            "Earlier answers of this thread are of another case. Begin a new thread for this case"
+            "Earlier calls of this thread are of another case. Begin a new thread for this case"
         )
     return case
 
 
 def _cases_of_thread(config: RunnableConfig | None) -> Iterator[str]:
-    """The cases of the answers that a thread of LangGraph holds."""
+    """The cases of the calls whose receipts a thread of LangGraph holds."""
     # By this function LangGraph lets a node read the state.
     read_state = configurable(config).get("__pregel_read")
     if read_state is None:

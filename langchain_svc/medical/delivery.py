@@ -1,4 +1,4 @@
-"""How a result reaches the program, and where it stays if that fails."""
+"""How a result or a receipt reaches the program, and where a result stays if that fails."""
 
 from __future__ import annotations
 
@@ -9,13 +9,14 @@ from collections.abc import Callable
 from typing import Any
 
 from .._base.threads import Workers, new_lock
-from .result import ClinicalResult
+from .result import ClinicalReceipt, ClinicalResult
 
 Deliver = Callable[[ClinicalResult], object] | None
+Audit = Callable[[ClinicalReceipt], object] | None
 
 NEEDS_AWAIT = (
-    "deliver is an async function, which a synchronous call cannot wait for. Call the tool or the "
-    "agent by ainvoke, or give a deliver that is not async"
+    "{0} is an async function, which a synchronous call cannot wait for. Call the tool or the "
+    "agent by ainvoke, or give a function that is not async"
 )
 _WORKERS = Workers("svc-program", 8)
 
@@ -58,44 +59,48 @@ async def off_event_loop(function: Callable[..., Any], *arguments: Any) -> objec
     return await asyncio.wrap_future(_WORKERS.submit(function, *arguments))
 
 
-def is_async(deliver: Callable[..., Any] | None) -> bool:
+def is_async(function: Callable[..., Any] | None) -> bool:
     """Whether a function, a method or an object can be seen to need an await."""
-    call = getattr(deliver, "__call__", None)  # noqa: B004  # an object's may be async
-    return inspect.iscoroutinefunction(deliver) or inspect.iscoroutinefunction(call)
+    call = getattr(function, "__call__", None)  # noqa: B004  # an object's may be async
+    return inspect.iscoroutinefunction(function) or inspect.iscoroutinefunction(call)
 
 
 # These return the reason: raised here, an error would keep the program's own as its context, and
 # that may hold the answer.
 
 
-def deliver_now(deliver: Deliver, result: ClinicalResult) -> str:
-    """Why a result was not delivered, without what an error says; "" if it was."""
-    if deliver is None:
+def call_program(
+    name: str, function: Callable[[Any], object] | None, value: ClinicalReceipt
+) -> str:
+    """Give the program a value; why it did not take it, without what its error says, else ""."""
+    if function is None:
         return ""
     try:
-        returned = deliver(result)
+        returned = function(value)
     except Exception as error:  # noqa: BLE001  # whatever the program's function raises
-        return f"deliver raised {type(error).__name__}"
+        return f"{name} raised {type(error).__name__}"
     if inspect.isawaitable(returned):
         if inspect.iscoroutine(returned):
             returned.close()
-        return NEEDS_AWAIT
+        return NEEDS_AWAIT.format(name)
     return ""
 
 
-async def adeliver_now(deliver: Deliver, result: ClinicalResult) -> str:
+async def acall_program(
+    name: str, function: Callable[[Any], object] | None, value: ClinicalReceipt
+) -> str:
     """The same; a function that is not async runs in a thread, and the event loop goes on."""
-    if deliver is None:
+    if function is None:
         return ""
     try:
-        if is_async(deliver):
-            returned = deliver(result)
+        if is_async(function):
+            returned = function(value)
         else:
-            returned = await off_event_loop(deliver, result)
+            returned = await off_event_loop(function, value)
         if inspect.isawaitable(returned):
             await returned
     except Exception as error:  # noqa: BLE001  # the same
-        return f"deliver raised {type(error).__name__}"
+        return f"{name} raised {type(error).__name__}"
     return ""
 
 

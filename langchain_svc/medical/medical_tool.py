@@ -6,29 +6,32 @@ import hmac
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any, ClassVar, Literal, Self
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, Self, TypeAlias
+from urllib.parse import urlsplit
 
 from langchain_core.runnables import RunnableConfig
-from pydantic import Field, PrivateAttr, model_validator
+from pydantic import Discriminator, Field, PrivateAttr, Tag, model_validator
 
 from .._base.safe_errors import type_text
 from .._service import Secret, ServiceSettings, WholeParser, reveal_secret, url_of
 from .._wire import dump_json
-from ..config import MEDICAL
+from ..config import MEDICAL, Interface
 from ..errors import SvcError, SvcRequestError
-from ..tools.base import ServiceTool, ToolOutput, ToolUse, request_id, utc_now
-from .case import Loader, aload, case_of, configurable, load
+from ..tools.base import ServiceTool, ToolOutput, ToolUse
+from .call_log import CallLog
+from .case import CASE_KEY, Loader, aload, case_of, configurable, load
 from .delivery import (
     NEEDS_AWAIT,
+    Audit,
     Deliver,
     Outbox,
-    adeliver_now,
-    deliver_now,
+    acall_program,
+    call_program,
     id_of_call,
     is_async,
 )
 from .patient import PatientContext, Record, on_wire
-from .result import AnswerTo, ClinicalResult, with_values
+from .result import AnswerTo, ClinicalReceipt, ClinicalResult, with_values
 from .sent import in_words, names_sent, of_record
 from .values import sent_values
 from .wire import IMAGES, MedicalAnswer, read_answer, request_body
@@ -36,13 +39,44 @@ from .wire import IMAGES, MedicalAnswer, read_answer, request_body
 PATIENT_KEY = "svc_patient"
 """The key of `config["configurable"]` that holds a run's `PatientContext`."""
 
-Patient = PatientContext | Literal["per_run"] | Loader | None
+
+def _kind_of(patient: object) -> str | None:
+    """The tag of what is given as a patient; None if it can be none."""
+    if patient is None:
+        return "none"
+    if isinstance(patient, (PatientContext, dict)):
+        return "record"
+    if callable(patient):
+        return "function"
+    return "per run" if patient == "per_run" else None
+
+
+if TYPE_CHECKING:
+    Patient: TypeAlias = (
+        PatientContext | dict[str, Any] | Literal["per_run"] | Loader | None
+    )
+else:
+    Patient = Annotated[
+        Annotated[PatientContext, Tag("record")]
+        | Annotated[Literal["per_run"], Tag("per run")]
+        | Annotated[Loader, Tag("function")]
+        | Annotated[None, Tag("none")],
+        Discriminator(
+            _kind_of,
+            custom_error_type="patient",
+            custom_error_message=(
+                "must be a PatientContext, a dict of its fields, 'per_run' for one that each run "
+                "brings, or a function that loads it by its case; a case's key goes into a run, as "
+                f"config={{'configurable': {{'{CASE_KEY}': ...}}}}"
+            ),
+        ),
+    ]
 
 
 class MedicalSettings(ServiceSettings):
     """The settings that the medical tools and their toolkit share."""
 
-    interfaces = (MEDICAL,)
+    interfaces: ClassVar[tuple[Interface, ...]] = (MEDICAL,)
 
     medical_base_url: str | None = url_of(MEDICAL)
     """Where the medical interface is, without the /api/medical of its paths."""
@@ -60,6 +94,12 @@ class MedicalSettings(ServiceSettings):
     """A function that is given the `ClinicalResult` of every call before the tool returns. It may
     be async; then the tools take asynchronous calls only. One that is not async runs in a thread
     under an asynchronous call. A result that it does not take stays in `undelivered`."""
+
+    audit: Audit = Field(default=None, exclude=True, repr=False)
+    """A function that puts calls on record: it is given a call's `ClinicalReceipt` before the bytes
+    of each try go to the connection, and when the try has ended. Of those with the same `id` and
+    `time` the last one counts. If it raises before a try, nothing is sent. Like `deliver` it may be
+    async."""
 
     audit_key: Secret = Field(default=None, exclude=True, repr=False)
     """A secret of yours that makes the `body_hash` of receipts, by which an auditor can prove which
@@ -103,7 +143,7 @@ class MedicalSettings(ServiceSettings):
                 "deliver is an async function: await adeliver_again()"
             )
         for result in self.undelivered:
-            if not deliver_now(deliver, result):
+            if not call_program("deliver", deliver, result):
                 self._outbox.remove(result)
         return self.undelivered
 
@@ -113,7 +153,7 @@ class MedicalSettings(ServiceSettings):
         """The same for a function that is async or not."""
         deliver = self._deliver_or_raise(deliver)
         for result in self.undelivered:
-            if not await adeliver_now(deliver, result):
+            if not await acall_program("deliver", deliver, result):
                 self._outbox.remove(result)
         return self.undelivered
 
@@ -132,11 +172,11 @@ class MedicalSettings(ServiceSettings):
 
     def __deepcopy__(self, memo: dict[int, Any] | None = None) -> Self:
         memo = {} if memo is None else memo
-        # Both functions stay the same: a copy of a method is a method of a copied database, and a
-        # copy of a queue's `put` would fill no queue.
-        if callable(self.patient):
-            memo[id(self.patient)] = self.patient
-        memo[id(self.deliver)] = self.deliver
+        # Functions stay the same: a copy of a method is a method of a copied database, and a copy
+        # of a queue's `put` would fill no queue.
+        for function in (self.patient, self.deliver, self.audit):
+            if callable(function):
+                memo[id(function)] = function
         return super().__deepcopy__(memo)
 
 
@@ -224,33 +264,35 @@ class MedicalTool(MedicalSettings, ServiceTool):
             body=dump_json(body) if record_fields else None,
             images=IMAGES,
         )
-        body_hash = self._hash_of(exchange.request.body)
         values = sent_values(wire_arguments, record, record_fields, report)
         thread = configurable(config).get("thread_id")
-        ids = {}
+        ids: dict[str, Any] = {}
         if thread and tool_call_id:  # else nothing says that two calls are the same
             ids["id"] = id_of_call(str(thread), tool_call_id, case)
 
+        receipt = ClinicalReceipt(
+            tool=self.name,
+            endpoint=str(endpoint),
+            host=urlsplit(exchange.request.url).netloc,
+            field_names=names_sent(body),
+            body_hash=self._hash_of(exchange.request.body),
+            of_record=summary,
+            answer_to=self.answer_to,
+            case=case,
+            tool_call_id=tool_call_id,
+            **ids,
+        )
+        log = CallLog(exchange, receipt, self.audit)
+        exchange.try_log = log
+
         def process(answer: MedicalAnswer) -> ToolOutput:
             result = ClinicalResult(
-                tool=self.name,
-                endpoint=str(endpoint),
-                time=utc_now(exchange),
-                request_id=request_id(exchange),
-                field_names=names_sent(body),
-                body_hash=body_hash,
-                of_record=summary,
-                answer_to=self.answer_to,
-                text=answer.text,
-                raw=answer.raw,
-                case=case,
-                tool_call_id=tool_call_id,
-                **ids,
+                **vars(log.receipt), text=answer.text, raw=answer.raw
             )
-            receipt = _RECEIPT.format(self.name, in_words(wire_arguments))
-            return receipt, with_values(result, values)
+            told = _RECEIPT.format(self.name, in_words(wire_arguments))
+            return told, with_values(result, values)
 
-        return ToolUse(exchange, process)
+        return ToolUse(exchange, process, lambda: log.receipt)
 
     def _loader(self) -> Loader | None:
         """The function that loads the record of a call; None where no record is loaded."""
@@ -293,7 +335,7 @@ class MedicalTool(MedicalSettings, ServiceTool):
                 raise SvcRequestError(loaded)
             return loaded
         patient = self.patient if of_run is None else of_run
-        if not isinstance(patient, str):
+        if patient is None or isinstance(patient, PatientContext):
             return patient
         if self.endpoint.record_fields:
             raise SvcRequestError(
@@ -307,13 +349,16 @@ class MedicalTool(MedicalSettings, ServiceTool):
     def _call(
         self, config: RunnableConfig, run: Any, arguments: dict[str, Any]
     ) -> ToolOutput:
-        if is_async(self.deliver):
-            raise SvcRequestError(NEEDS_AWAIT)
+        for name in ("deliver", "audit"):
+            if is_async(getattr(self, name)):
+                raise SvcRequestError(NEEDS_AWAIT.format(name))
         loaded = load(self._loader(), config)
         receipt, result = super()._call(config, run, {**arguments, "loaded": loaded})
         failure = "the call was interrupted"
         try:
-            failure = self._too_long(result) or deliver_now(self.deliver, result)
+            failure = self._too_long(result) or call_program(
+                "deliver", self.deliver, result
+            )
         finally:
             if failure:
                 self._outbox.keep(result)
@@ -328,7 +373,9 @@ class MedicalTool(MedicalSettings, ServiceTool):
         )
         failure = "the call was interrupted"
         try:
-            failure = self._too_long(result) or await adeliver_now(self.deliver, result)
+            failure = self._too_long(result) or await acall_program(
+                "deliver", self.deliver, result
+            )
         finally:
             if failure:
                 self._outbox.keep(result)
@@ -354,12 +401,14 @@ class MedicalTool(MedicalSettings, ServiceTool):
             SvcError: It was not, so the model is told nothing of it.
         """
         if failure:
-            raise SvcError(
+            error = SvcError(
                 f"{self.name}: the service answered, but the answer was not delivered to the "
                 f"program ({failure}). The program keeps it in `undelivered` and can deliver it "
                 "again without asking the service. None of it is told here: neither guess nor sum "
                 "up what it says."
             )
+            error.receipt = result.receipt
+            raise error
         footer = "\n".join(line for line in (result.of_record, result.notice) if line)
         if self.answer_to != "model":
             return f"{receipt}\n\n{footer}", result.receipt

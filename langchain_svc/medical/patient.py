@@ -171,7 +171,7 @@ class _Count(int):
 class Record(BaseModel):
     """Values that are sent and never shown. Fields may be named as in the documents too."""
 
-    model_config = ConfigDict(
+    model_config: ClassVar[ConfigDict] = ConfigDict(
         alias_generator=AliasGenerator(serialization_alias=to_camel),
         extra="forbid",
         frozen=True,
@@ -219,7 +219,7 @@ class _Readings(Record):
 
     group: ClassVar[str]
 
-    model_config = ConfigDict(
+    model_config: ClassVar[ConfigDict] = ConfigDict(
         extra="allow", json_schema_extra={"additionalProperties": {"type": "number"}}
     )
 

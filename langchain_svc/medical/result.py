@@ -1,4 +1,4 @@
-"""`ClinicalResult`: a medical tool's whole answer; `ClinicalReceipt`: all but the answer."""
+"""`ClinicalReceipt`: what a call sent, made when it is sent; `ClinicalResult`: the answer, too."""
 
 from __future__ import annotations
 
@@ -14,17 +14,50 @@ AnswerTo = Literal["model", "program"]
 Finding: TypeAlias = "str | float | None"
 
 
+ANSWERED = "answered"
+NO_ANSWER_YET = "no answer yet"
+
+
+@dataclass(frozen=True, kw_only=True)
+class SentTry:
+    """One time that a request was sent.
+
+    Attributes:
+        time: When its bytes were handed to the connection, in UTC as ISO 8601.
+        ended: When it ended; None of one that was interrupted.
+        outcome: How it ended, in words: "answered", "status 500", "timed out", "connection lost",
+            "the answer cannot be read", "not sent: " and why. Until then "no answer yet", which
+            stays where the call was interrupted.
+        left: Whether the service may have got the request.
+        request_id: The service's id of the request, if it sent one.
+    """
+
+    time: str
+    ended: str | None = None
+    outcome: str = NO_ANSWER_YET
+    left: bool = True
+    request_id: str | None = None
+
+    def __str__(self) -> str:
+        parts = [self.time, self.outcome]
+        if self.request_id:
+            parts.append(self.request_id)
+        return ", ".join(parts)
+
+
 @dataclass(frozen=True, kw_only=True)
 class ClinicalReceipt:
-    """Where an answer came from, and nothing of what it says.
+    """What a call sent, where, how often and how that ended, without a value and an answer.
 
-    It is the artifact of a tool's message where `answer_to` is "program".
+    It is made before the first bytes go, and every try completes it. It is the artifact of a failed
+    call's message and the `receipt` of its error, and the artifact of an answer's message where
+    `answer_to` is "program".
 
     Attributes:
         tool: The tool's name.
         endpoint: Method and path.
-        time: When the answer came, in UTC as ISO 8601.
-        request_id: The service's id of the request, if it sent one.
+        host: The host that it was sent to, with its port.
+        tries: Each time that it was sent, in order.
         field_names: The names of the fields that were sent; never their values.
         of_record: Which parts of a bound patient's record were sent and which were not, and how
             many entries its import left out.
@@ -41,9 +74,9 @@ class ClinicalReceipt:
 
     tool: str
     endpoint: str
-    time: str
-    request_id: str | None
+    host: str
     field_names: tuple[str, ...]
+    tries: tuple[SentTry, ...] = ()
     of_record: str = ""
     answer_to: AnswerTo = "model"
     notice: str = NOTICE
@@ -55,15 +88,36 @@ class ClinicalReceipt:
     def __post_init__(self) -> None:
         names = tuple(self.field_names)  # checkpointers make a list of it
         object.__setattr__(self, "field_names", names)
+        tries = tuple(map(_read_try, self.tries))
+        object.__setattr__(self, "tries", tries)
+
+    @property
+    def time(self) -> str:
+        """When it was first sent, in UTC as ISO 8601."""
+        return self.tries[0].time if self.tries else ""
+
+    @property
+    def request_id(self) -> str | None:
+        """The service's id of the last try, if it sent one."""
+        return self.tries[-1].request_id if self.tries else None
+
+    @property
+    def outcome(self) -> str:
+        """How the last try ended: "answered", or as `SentTry.outcome` says."""
+        return self.tries[-1].outcome if self.tries else NO_ANSWER_YET
 
     def audit(self) -> dict[str, Any]:
-        """Who asked what and when, without a value: a plain dict in the form of FHIR R4 AuditEvent.
+        """What was sent and when, without a value: a plain dict in the form of FHIR R4 AuditEvent.
 
         Add your own agents, such as the clinician, before you store it.
         """
+        tries = {f"try {n}": str(sent) for n, sent in enumerate(self.tries, start=1)}
         details = {
             "tool": self.tool,
             "endpoint": self.endpoint,
+            "host": self.host,
+            "tries": str(len(self.tries)),
+            **tries,
             "request_id": self.request_id,
             "case": self.case,
             "tool_call_id": self.tool_call_id,
@@ -81,6 +135,11 @@ class ClinicalReceipt:
             ],
         }
         program = {"display": "langchain-svc"}
+        service = {
+            "who": {"display": "the medical service"},
+            "requestor": False,
+            "network": {"address": self.host},
+        }
         return {
             "resourceType": "AuditEvent",
             "type": {
@@ -95,11 +154,28 @@ class ClinicalReceipt:
             ],
             "action": "E",
             "recorded": self.time,
-            "outcome": "0",
-            "agent": [{"who": program, "requestor": True}],
+            **_outcome_of_event(self.outcome),
+            "agent": [{"who": program, "requestor": True}, service],
             "source": {"observer": program},
             "entity": [entity],
         }
+
+
+def _read_try(sent: SentTry | Mapping[str, Any]) -> SentTry:
+    """A try; checkpointers make a dict of it."""
+    return SentTry(**sent) if isinstance(sent, Mapping) else sent
+
+
+def _outcome_of_event(outcome: str) -> dict[str, str]:
+    """The outcome of an AuditEvent in words, and by FHIR's code of it where it is known."""
+    if outcome == NO_ANSWER_YET:
+        return {"outcomeDesc": outcome}
+    code = "8"  # a serious failure
+    if outcome == ANSWERED:
+        code = "0"
+    elif outcome.startswith("status 4"):
+        code = "4"  # a minor failure, such as a refused request
+    return {"outcome": code, "outcomeDesc": outcome}
 
 
 class _InMemory:

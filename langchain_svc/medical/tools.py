@@ -8,7 +8,9 @@ Rests on the medical API, sections 2, 4 and 5.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from functools import partial
 from typing import Annotated, Any, ClassVar, cast
+from urllib.parse import urlsplit
 
 from langchain_core.runnables.config import ensure_config
 from langchain_core.tools import BaseTool
@@ -31,6 +33,7 @@ from .patient import (
     VitalSigns,
     line,
 )
+from .result import AnswerTo
 
 _WORDS = r"[^\W\d_][\w ,&'()-]*"
 Message = Annotated[str, line(20_000)]
@@ -464,8 +467,11 @@ class SvcMedicalToolkit(MedicalSettings, ServiceToolkit):
         """Which tools a person must approve, for `HumanInTheLoopMiddleware(interrupt_on=...)`.
 
         These are all tools that send something of a patient; the status check runs by itself. The
-        person sees the run's case and the model's own arguments, not the patient's record.
+        person sees the run's case, the host, who reads the answer, and the model's own arguments;
+        not the patient's record.
         """
+        host = urlsplit(self.medical_base_url or "").netloc
+        describe = partial(_describe_call, host, self.answer_to)
         decisions: dict[str, Any] = {}
         for tool in self.get_tools():
             if isinstance(tool, SvcMedicalStatus):
@@ -473,16 +479,18 @@ class SvcMedicalToolkit(MedicalSettings, ServiceToolkit):
             else:
                 decisions[tool.name] = {
                     "allowed_decisions": ["approve", "edit", "reject"],
-                    "description": _describe_call,
+                    "description": describe,
                 }
         return decisions
 
 
-def _describe_call(tool_call: Mapping[str, Any], *_: Any) -> str:
+def _describe_call(
+    host: str, answer_to: AnswerTo, tool_call: Mapping[str, Any], *_: Any
+) -> str:
     """The text for the person who approves a call; the middleware calls it within the run."""
     case = configurable(ensure_config()).get(CASE_KEY)
-    of_case = f" of case {case}" if case else ""
+    of_case = f"of case {case}" if case else "of a case that the run does not name"
     return (
-        f"{tool_call['name']} sends clinical data{of_case} to the service. Approve it, change the "
-        "model's arguments, or reject it."
+        f"{tool_call['name']} sends clinical data {of_case} to the service at {host}; the "
+        f"{answer_to} reads its answer. Approve it, change the model's arguments, or reject it."
     )

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from datetime import date, timedelta
 
 from .masks import word_set
-from .spelling import fold
+from .vocabulary import fold
 
 # Twelve names each; the first list that has a name is the one in which another month is text_date.
 _MONTHS = tuple(

@@ -16,16 +16,13 @@ from .calendar_dates import (
     read_dates,
     unfinished_date,
 )
-from .common_words import GENERIC_PLACES
-from .given_out import GivenOut
 from .identities import Identities
 from .marks import KINDS, MarkTable, lookalikes, unfinished_mark
 from .numbers import Numbers
 from .person_names import PersonNames
 from .phrases import Phrases
-from .spelling import fold, tokens
-from .vocabulary import Vocabulary
-from .whole_values import WholeValues
+from .vocabulary import GENERIC_PLACES, Vocabulary, fold, tokens
+from .whole_values import GivenOut, WholeValues
 
 ExtraFinder = Callable[[str], Iterable[tuple[int, int, str]]]
 

@@ -15,10 +15,9 @@ from pathlib import Path
 from typing import TypeAlias
 
 from .._base.safe_errors import type_text
-from .common_words import GENERIC_PLACES
 from .masks import word_set
 from .person_names import name_words
-from .spelling import tokens
+from .vocabulary import GENERIC_PLACES, tokens
 
 _PEOPLE = {"Patient": 0, "RelatedPerson": 1, "Practitioner": 2, "Person": 2}
 _ROLES = {"PractitionerRole"}  # of people: its references show their names

@@ -1,7 +1,7 @@
 """Where persons are named in a text: which words belong together, and whether they are a name.
 
 A word that is a name and nothing else names its person wherever it stands. A word of
-`common_words` does so only where something shows it: the other part of the name, a title, or a
+`vocabulary` does so only where something shows it: the other part of the name, a title, or a
 capital letter inside a sentence.
 """
 
@@ -12,7 +12,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 
-from .common_words import (
+from .vocabulary import (
     ALWAYS_CAPITAL,
     COMMON,
     EPONYMS,
@@ -20,9 +20,12 @@ from .common_words import (
     KINSHIP,
     PARTICLES,
     TITLES,
+    TOKEN,
+    Hit,
+    Scan,
+    Vocabulary,
+    fold,
 )
-from .spelling import TOKEN, fold
-from .vocabulary import Hit, Scan, Vocabulary
 from .whole_values import WholeValues
 
 _SHORTEST_NAME = 3

@@ -6,10 +6,8 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from .common_words import ALWAYS_CAPITAL, COMMON
 from .person_names import stands_out
-from .spelling import TOKEN, fold
-from .vocabulary import Hit, Scan, Vocabulary
+from .vocabulary import ALWAYS_CAPITAL, COMMON, TOKEN, Hit, Scan, Vocabulary, fold
 from .whole_values import WholeValues
 
 _FARTHEST = 4  # characters between two words of a phrase

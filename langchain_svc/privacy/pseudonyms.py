@@ -11,7 +11,7 @@ from .._base.safe_errors import type_text
 from ..errors import SvcRequestError
 from .engine import Engine, ExtraFailedError, ExtraFinder
 from .identities import Identities, UnreadableRecordError, full_date, read_identities
-from .spelling import LANGUAGES
+from .vocabulary import LANGUAGES
 
 Item = TypeVar("Item")
 

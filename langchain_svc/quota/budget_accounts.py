@@ -113,7 +113,7 @@ class MemoryBudget:
     def __init__(
         self, period: str | None, clock: Callable[[], float] = time.time
     ) -> None:
-        self.estimates = Estimates()
+        self.estimates: Estimates = Estimates()
         self._period = period
         self._clock = clock
         self._lock = new_lock()

@@ -32,10 +32,10 @@ class Estimates:
         self._ratio = 1.0
         self._answer = 100.0
         self._text_ratio: float | None = None  # the ratio of long prompts alone
-        self.samples = 0
+        self.samples: int = 0
         # How far estimates were off on average, as a share of the report.
-        self.error = 0.0
-        self.headers_read_at = 0.0  # when an answer's headers were read last
+        self.error: float = 0.0
+        self.headers_read_at: float = 0.0  # when an answer's headers were read last
 
     def prompt(self, size: int) -> int:
         """Tokens of a request's body of so many bytes."""

@@ -115,15 +115,15 @@ class Window:
     """The use of one limit. Times are seconds of any clock that does not go back."""
 
     def __init__(self, limit: Limit) -> None:
-        self.unit = limit.unit
-        self.seconds = limit.seconds
-        self.planned = float(limit.amount)
-        self.limit = self.planned
-        self.lapses = math.inf  # when a limit that headers gave counts no more
-        self.width = limit.seconds / BUCKETS
+        self.unit: str = limit.unit
+        self.seconds: float = limit.seconds
+        self.planned: float = float(limit.amount)
+        self.limit: float = self.planned
+        self.lapses: float = math.inf  # when a limit that headers gave counts no more
+        self.width: float = limit.seconds / BUCKETS
         # How long a bucket counts.
-        self.turnover = limit.seconds + LATENESS + self.width
-        self.used = 0.0
+        self.turnover: float = limit.seconds + LATENESS + self.width
+        self.used: float = 0.0
         self.buckets: dict[int, float] = {}  # in the order of time
         self._rolls_at = 0.0  # no bucket leaves before
 
@@ -222,7 +222,7 @@ class Ledger:
     def __init__(
         self, limits: tuple[Limit, ...], *, clock: Callable[[], float] = time.monotonic
     ) -> None:
-        self.counts_tokens = any(limit.unit == "tokens" for limit in limits)
+        self.counts_tokens: bool = any(limit.unit == "tokens" for limit in limits)
         self._limits = limits
         self._clock = clock
         self._lock = new_lock()
@@ -233,7 +233,7 @@ class Ledger:
             if limit.unit == "requests":
                 self._request_periods.add(limit.seconds)
         self.waiting: list[Ticket] = []
-        self.hold_until = 0.0
+        self.hold_until: float = 0.0
         # Of each class: the turn of the last call that was let through.
         self._turns = [0.0, 0.0]
         # Of each class and party: the turn of its last call that came into the queue.

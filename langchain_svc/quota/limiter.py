@@ -50,7 +50,7 @@ class Shared:
     _arguments: dict[str, Any]  # of the constructor
 
     def __init__(self) -> None:
-        self.estimates = Estimates()
+        self.estimates: Estimates = Estimates()
         self._lock = new_lock()
         self._id = uuid4().hex
         _LIVE[self._id] = self
@@ -205,10 +205,10 @@ class SvcBudget(Shared):
             "key": key,
             "period": period,
         }
-        self.local = self._account.local
-        self.estimates = self._account.estimates
+        self.local: bool = self._account.local
+        self.estimates: Estimates = self._account.estimates
         # Whether tokens must be estimated before a call.
-        self.counts_tokens = max_tokens is not None or max_cost is not None
+        self.counts_tokens: bool = max_tokens is not None or max_cost is not None
 
     @property
     def used(self) -> BudgetUse:
@@ -481,7 +481,7 @@ class CallLimiter:
         self.size = size
         self.estimates = estimates
         # Whether acquire() does no I/O.
-        self.local = all(budget.local for budget in budgets)
+        self.local: bool = all(budget.local for budget in budgets)
         if account is not None and not account.local:
             self.local = False
         self._ticket = Ticket()

@@ -60,8 +60,8 @@ class RedisBudget:
 
     def __init__(self, link: RedisLink, *, name: str, period: str | None) -> None:
         self.link = link
-        self.source = read_script("budget.lua")
-        self.estimates = Estimates()
+        self.source: str = read_script("budget.lua")
+        self.estimates: Estimates = Estimates()
         keys = [f"svc-budget:{_FORMAT}:{{{name}}}:{key}" for key in _KEYS]
         keys.append(f"svc-budget:{_FORMAT}:began")
         self._command = link.command(self.source, keys, json.dumps([period]))

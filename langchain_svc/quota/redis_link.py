@@ -151,7 +151,7 @@ class RedisLink:
     """The connection of this process to one Redis; ValueError for a URL that is not Redis'."""
 
     def __init__(self, url: str) -> None:
-        self.place = place_of(url)
+        self.place: str = place_of(url)
         self._url = url
         self._requests: SimpleQueue[RedisRequest[Any]] = SimpleQueue()
         self._rests_until = 0.0

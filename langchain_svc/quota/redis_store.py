@@ -142,7 +142,7 @@ class RedisAccount(Ledger):
     ) -> None:
         super().__init__(limits)
         self.link = link
-        self.source = source or read_script("quota.lua")
+        self.source: str = source or read_script("quota.lua")
         self._goes_on = goes_on
         self._tokens_limit = min(
             (limit.amount for limit in limits if limit.unit == "tokens"), default=0

@@ -7,7 +7,7 @@ import base64
 import binascii
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import ConfigDict, Field
 from pydantic.alias_generators import to_camel
@@ -283,7 +283,7 @@ def _translate(_context: RequestContext, body: TranslateBody) -> HttpReply:
 
 
 class _MedicalBody(Body):
-    model_config = ConfigDict(alias_generator=to_camel)
+    model_config: ClassVar[ConfigDict] = ConfigDict(alias_generator=to_camel)
 
     @property
     def fields(self) -> dict[str, Any]:

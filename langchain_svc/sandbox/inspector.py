@@ -75,7 +75,7 @@ class Inspector:
         self._faults = faults
         self._meters = meters
         self._about = about
-        self.token = secrets.token_urlsafe(24)
+        self.token: str = secrets.token_urlsafe(24)
         # By number of the exchange: what does not change while it is answered.
         self._rows: dict[int, dict[str, object]] = {}
 

@@ -334,13 +334,13 @@ class ReadPrompt:
     """
 
     def __init__(self, messages: Messages) -> None:
-        self.question = ""
+        self.question: str = ""
         self.material: list[str] = []
         self.images: list[str] = []
         self.tools: list[OfferedTool] = []
         self.schema: Schema | None = None
-        self.opening = "<tool_call>\n"
-        self.closing = "\n</tool_call>"
+        self.opening: str = "<tool_call>\n"
+        self.closing: str = "\n</tool_call>"
         self.calls: list[Call] = []
         self.results: list[PromptResult] = []
         self._demands = ""
@@ -355,9 +355,9 @@ class ReadPrompt:
         if not self.question and self.material and not self.results:
             self.question = self.material.pop()
         self._take_form_from_question()
-        self.single = "at most one" in self._demands
-        self.required = False
-        self.required_tool = ""
+        self.single: bool = "at most one" in self._demands
+        self.required: bool = False
+        self.required_tool: str = ""
         for demand in re.split(r"\n|\. ", self._demands):
             if self.tools and _REQUIRED.search(demand):
                 self.required = True

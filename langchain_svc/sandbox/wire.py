@@ -12,7 +12,7 @@ import json
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from http import HTTPStatus
-from typing import Annotated, TypeVar
+from typing import Annotated, ClassVar, TypeVar
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from pydantic_core import from_json
@@ -102,11 +102,11 @@ class Problem(Exception):  # noqa: N818 - it is a value that travels by raise, n
         headers: Mapping[str, str] | None = None,
     ) -> None:
         self.status = status
-        self.message = message or _MESSAGES.get(
+        self.message: str = message or _MESSAGES.get(
             status, f"The service answered {status}."
         )
         self.code = code
-        self.headers = headers or {}
+        self.headers: Mapping[str, str] = headers or {}
         super().__init__(self.message)
 
 
@@ -131,7 +131,9 @@ NotEmpty = Annotated[str, Field(min_length=1)]
 class Body(BaseModel):
     """A JSON object with the fields that a document lists; null is not of any of their types."""
 
-    model_config = ConfigDict(strict=True, extra="allow", allow_inf_nan=False)
+    model_config: ClassVar[ConfigDict] = ConfigDict(
+        strict=True, extra="allow", allow_inf_nan=False
+    )
 
     def undocumented(self, prefix: str = "") -> Iterator[str]:
         """The paths of the fields that no document lists."""

@@ -22,6 +22,7 @@ from langchain_core.callbacks import (
     AsyncCallbackManagerForToolRun,
     CallbackManagerForToolRun,
 )
+from langchain_core.messages import ToolMessage
 from langchain_core.runnables import RunnableConfig
 from langchain_core.tools import BaseTool, BaseToolkit, ToolException
 from langchain_core.tools.base import ArgsSchema
@@ -51,10 +52,15 @@ _RunManager = CallbackManagerForToolRun | AsyncCallbackManagerForToolRun | None
 
 @dataclass(frozen=True)
 class ToolUse:
-    """One use of a tool: the call to run and what to make of its answer."""
+    """One use of a tool: the call to run and what to make of its answer.
+
+    Attributes:
+        receipt: What is on record of the call so far; None if it is nothing.
+    """
 
     exchange: Exchange[Any]
     process: Callable[[Any], ToolOutput] = field(repr=False)
+    receipt: Callable[[], Any] = field(default=lambda: None, repr=False)
 
 
 def failure_text(error: ToolException) -> str:
@@ -133,17 +139,16 @@ class ServiceTool(ServiceSettings, BaseTool):
     def _to_args_and_kwargs(
         self, tool_input: str | dict[str, Any], tool_call_id: str | None
     ) -> tuple[tuple[Any, ...], dict[str, Any]]:
-        """The checked arguments, and for `_run` whether a model's call has them."""
-        answers_call = tool_call_id is not None
+        """The checked arguments, and for `_run` the id of the model's call that has them."""
         try:
             args, arguments = super()._to_args_and_kwargs(tool_input, tool_call_id)
         except ValidationError as error:
             handler = getattr(self.handle_validation_error, "func", None)
-            if answers_call or handler is not explain:
+            if tool_call_id is not None or handler is not explain:
                 raise
             failure = SvcRequestError(explain(self.args_schema, error))
         else:
-            return args, {**arguments, "answers_call": answers_call}
+            return args, {**arguments, "call_id": tool_call_id}
         raise failure  # out here, where it has no context: pydantic's error holds the arguments
 
     # LangChain looks at the annotation, which must be this; adapters to others leave config out.
@@ -152,49 +157,78 @@ class ServiceTool(ServiceSettings, BaseTool):
         *,
         config: RunnableConfig = None,  # type: ignore[assignment]
         run_manager: CallbackManagerForToolRun | None = None,
-        answers_call: bool = False,
+        call_id: str | None = None,
         **arguments: Any,
-    ) -> ToolOutput:
+    ) -> ToolOutput | tuple[ToolMessage, None]:
         try:
             return self._call(config, run_manager, arguments)
         except SvcError as error:
-            failure = self._failure(error, answers_call=answers_call)
+            failure = self._failure(error, call_id)
         del arguments, config  # they would stand in the frames of the error
-        raise failure
+        return self._answer_failure(failure, call_id)
 
     async def _arun(
         self,
         *,
         config: RunnableConfig = None,  # type: ignore[assignment]
         run_manager: AsyncCallbackManagerForToolRun | None = None,
-        answers_call: bool = False,
+        call_id: str | None = None,
         **arguments: Any,
-    ) -> ToolOutput:
+    ) -> ToolOutput | tuple[ToolMessage, None]:
         try:
             return await self._acall(config, run_manager, arguments)
         except SvcError as error:
-            failure = self._failure(error, answers_call=answers_call)
+            failure = self._failure(error, call_id)
         del arguments, config
-        raise failure
+        return self._answer_failure(failure, call_id)
 
-    def _failure(self, error: SvcError, *, answers_call: bool) -> Exception:
-        """What to raise: a `ToolException`, of which LangChain makes a text, or the error itself.
+    def _failure(
+        self, error: SvcError, call_id: str | None
+    ) -> SvcError | ToolException:
+        """The error itself, or a `ToolException` with a text for the model.
 
         The error leaves its frames behind, since they hold the patient's record.
         """
         error = error.with_traceback(None)
         as_text = bool(self.handle_tool_error)
         if self.handle_tool_error is failure_text:
-            as_text = answers_call
+            as_text = call_id is not None
         if not as_text:
             return error
         failure = ToolException(self._failure_for_model(error))
         failure.__cause__ = error
         return failure
 
+    def _answer_failure(
+        self, failure: SvcError | ToolException, call_id: str | None
+    ) -> tuple[ToolMessage, None]:
+        """The message to the model whose call failed, where there is a receipt of the call.
+
+        All else is raised: LangChain makes a message of a `ToolException`, but without an artifact.
+        """
+        if call_id is None or isinstance(failure, SvcError):
+            raise failure
+        receipt = getattr(failure.__cause__, "receipt", None)
+        if receipt is None:
+            raise failure
+        handler = self.handle_tool_error
+        text = str(failure)
+        if isinstance(handler, str):
+            text = handler
+        elif callable(handler):
+            text = handler(failure)
+        message = ToolMessage(
+            text,
+            artifact=receipt,
+            name=self.name,
+            tool_call_id=call_id,
+            status="error",
+        )
+        return message, None
+
     def _failure_for_model(self, error: SvcError) -> str:
         """A failure in words that a model can act on."""
-        if isinstance(error, SvcRequestError):
+        if isinstance(error, SvcRequestError) and not error.retries:
             return f"Nothing was sent: {error}"
         if type(error) is SvcError:  # not of the call: the program failed, and says how
             return str(error)
@@ -234,24 +268,24 @@ class ServiceTool(ServiceSettings, BaseTool):
         self, run: _RunManager, config: RunnableConfig, arguments: dict[str, Any]
     ) -> Iterator[ToolUse]:
         """Prepare a use, and report afterwards how it went."""
-        exchange: Exchange[Any] | None = None
+        use: ToolUse | None = None
         error_type: type[BaseException] | None = None
         try:
             use = self._use(config or {}, **arguments)
-            exchange = use.exchange
             yield use
         except BaseException as error:
             error_type = type(error)
+            if isinstance(error, SvcError) and use is not None:
+                error.receipt = use.receipt()
             raise
         finally:
             if run is not None:
-                self._report(run, exchange, error_type)
+                self._report(run, use, error_type)
 
     def _report(
         self,
         run: CallbackManagerForToolRun | AsyncCallbackManagerForToolRun,
-        exchange: Exchange[Any]
-        | None,  # None where the call was refused before it began
+        use: ToolUse | None,  # None where the call was refused before it began
         error_type: type[BaseException] | None,
     ) -> None:
         """Report a use to the handlers that have `svc_tool_called`.
@@ -261,10 +295,10 @@ class ServiceTool(ServiceSettings, BaseTool):
         endpoint = ""
         retries = 0
         waited = 0.0
-        if exchange is not None:
-            endpoint = urlsplit(exchange.request.url).path
-            retries = exchange.retries
-            waited = exchange.waited
+        if use is not None:
+            endpoint = urlsplit(use.exchange.request.url).path
+            retries = use.exchange.retries
+            waited = use.exchange.waited
         # A set: a handler that was passed twice gets one report.
         reports = {
             getattr(handler, "svc_tool_called", None) for handler in run.handlers

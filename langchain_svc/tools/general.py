@@ -7,7 +7,7 @@ import unicodedata
 from collections.abc import Mapping
 from dataclasses import replace
 from functools import partial
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, ClassVar, Literal
 from urllib.parse import urlsplit
 
 from langchain_core.runnables import RunnableConfig
@@ -22,7 +22,7 @@ from .._images import (
 from .._service import Exchange, WholeParser, bounded_number, url_of
 from .._service.vision import vision_exchange
 from .._wire import general
-from ..config import GENERAL, V1
+from ..config import GENERAL, V1, Interface
 from ..errors import SvcRequestError, SvcResponseError
 from ..images import HANDLE, ImageStore
 from .base import ServiceTool, ToolOutput, ToolUse, request_id, utc_now
@@ -61,7 +61,9 @@ Count = Annotated[
 class Arguments(BaseModel):
     """The arguments of a tool; one that the schema does not name is an error."""
 
-    model_config = ConfigDict(extra="forbid", hide_input_in_errors=True)
+    model_config: ClassVar[ConfigDict] = ConfigDict(
+        extra="forbid", hide_input_in_errors=True
+    )
 
 
 class TranslateArguments(Arguments):
@@ -185,7 +187,7 @@ class SvcTranslate(ServiceTool):
         "other than its own. Gives the translation and nothing else."
     )
     args_schema: Annotated[ArgsSchema, SkipValidation()] = TranslateArguments
-    interfaces = (GENERAL,)
+    interfaces: ClassVar[tuple[Interface, ...]] = (GENERAL,)
 
     base_url: str | None = url_of(GENERAL)
     """Where the general interface is, without the /api of its paths."""
@@ -286,7 +288,7 @@ class SvcAnalyzeImage(ServiceTool):
         "conversation, copied exactly."
     )
     args_schema: Annotated[ArgsSchema, SkipValidation()] = AnalyzeArguments
-    interfaces = (GENERAL,)
+    interfaces: ClassVar[tuple[Interface, ...]] = (GENERAL,)
 
     base_url: str | None = url_of(GENERAL)
     """Where the general interface is, without the /api of its paths."""
@@ -404,7 +406,7 @@ class SvcGenerateImage(ServiceTool):
         "Make a new image from a description. Use it only when an image is asked for. Gives a "
         "handle (img_...), by which other tools take the image."
     )
-    interfaces = (V1, GENERAL)
+    interfaces: ClassVar[tuple[Interface, ...]] = (V1, GENERAL)
 
     api: Literal["v1", "general"] = "v1"
     """Which interface to ask. The general one makes one image at a time."""

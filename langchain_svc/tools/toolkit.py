@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
-from typing import Annotated, Literal
+from typing import Annotated, ClassVar, Literal
 
 from langchain_core.tools import BaseTool
 from pydantic import Field
@@ -58,7 +58,7 @@ class SvcToolkit(ServiceToolkit):
         ```
     """
 
-    interfaces = (V1, GENERAL)
+    interfaces: ClassVar[tuple[Interface, ...]] = (V1, GENERAL)
 
     base_url_v1: str | None = url_of(V1)
     """Where the v1 interface is, which makes images; its path ends in /v1."""

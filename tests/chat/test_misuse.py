@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import pytest
 import trio
+from langchain.chat_models import init_chat_model
 from langchain_core.messages import AIMessage, HumanMessage, ToolMessage
+from langchain_core.runnables import ConfigurableField
 
 import langchain_svc as svc
 
@@ -41,6 +43,22 @@ def test_two_tools_of_one_name_are_refused(chat, sandbox):
     with pytest.raises(svc.SvcRequestError, match="'account'"):
         chat.invoke("?", tools=twins)
     assert not sandbox.requests
+
+
+def test_an_interface_that_a_run_chooses(sandbox, monkeypatch):
+    """A field cannot be configured alone that others depend on; the error says what can."""
+    field = ConfigurableField(id="interface")
+    with pytest.raises(svc.SvcRequestError, match=r"init_chat_model\('svc:svc-pro', "):
+        svc.ChatSvc(**sandbox.v1).configurable_fields(interface=field)
+    svc.register()
+    monkeypatch.setenv("SVC_BASE_URL_V1", sandbox.v1["base_url_v1"])
+    monkeypatch.setenv("SVC_BASE_URL", sandbox.general["base_url"])
+    monkeypatch.setenv("SVC_API_KEY", sandbox.v1["api_key"])
+    model = init_chat_model("svc:svc-pro", configurable_fields=("model", "interface"))
+    for bound in (model, model.bind_tools([{"name": "look"}]), model.with_structured_output(bool)):
+        for interface, path in {"v1": "/v1/chat/completions", "general": "/api/chat"}.items():
+            bound.invoke("Is it?", {"configurable": {"interface": interface}})
+            assert sandbox.requests[-1].path == path
 
 
 async def _read(pieces):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import httpx
 import pytest
 from peers import Scripted, answering, listed, summed
+from share import part
 from wire.test_wire_stream import BODIES, OWN_LABEL, TEXT
 
 import langchain_svc as svc
@@ -23,8 +24,8 @@ class Cut(httpx.SyncByteStream, httpx.AsyncByteStream):
         yield from self.parts
 
     async def __aiter__(self):
-        for part in self.parts:
-            yield part
+        for piece in self.parts:
+            yield piece
 
 
 def model(parts, label="text/event-stream", **settings):
@@ -43,6 +44,39 @@ async def test_every_format_whole_and_a_byte_at_a_time(name):
         assert "".join(chunk.content for chunk in chunks) == TEXT
         assert "".join(chunk.content for chunk in later) == TEXT
         assert chunks[-1].chunk_position == "last"
+
+
+EVENTS = [name for name in BODIES if name.startswith("sse")]
+
+
+@pytest.mark.parametrize("name", EVENTS)
+async def test_a_stream_that_nobody_asked_for_is_read_as_one_that_was(name):
+    asked = model([BODIES[name]], max_retries=0)
+    streamed = summed(asked.stream("hi"))
+    for whole in (asked.invoke("hi"), await asked.ainvoke("hi")):
+        assert (whole.content, whole.usage_metadata) == (TEXT, streamed.usage_metadata)
+        assert whole.response_metadata["finish_reason"] == streamed.response_metadata.get(
+            "finish_reason"
+        )
+    labelled = model([BODIES["sse"]], "application/json")
+    assert labelled.invoke("hi").content == TEXT
+
+
+@pytest.mark.parametrize("name", [name for name in EVENTS if not name.startswith("sse plain")])
+def test_half_a_stream_that_nobody_asked_for_is_no_answer(name):
+    body = BODIES[name]
+    for at in part(range(len(body))):
+        try:
+            answer = model([body[:at]], max_retries=0).invoke("hi")
+        except svc.SvcResponseError:
+            continue
+        assert answer.content == TEXT
+
+
+def test_an_error_in_a_stream_that_nobody_asked_for_is_told():
+    body = b'data: {"error": {"message": "out of order", "type": "t", "code": "c"}}\n\n'
+    with pytest.raises(svc.SvcResponseError, match="out of order"):
+        model([body], max_retries=0).invoke("hi")
 
 
 def test_metadata_stands_once_on_a_stream():
@@ -76,6 +110,7 @@ def test_a_stream_that_ends_without_its_mark_can_be_accepted():
         list(model([body]).stream("hi"))
     lenient = model([body], require_stream_end=False)
     assert "".join(chunk.content for chunk in lenient.stream("hi")) == "Hi"
+    assert lenient.invoke("hi").content == "Hi"
 
 
 @pytest.mark.parametrize("step", [1, 2, 3, 5, 100])

@@ -135,6 +135,9 @@ SCHEMAS: dict[str, tuple[Any, str, Any]] = {
     "list of dicts": (list[Stop], LISTED, [{"city": "Rome"}]),
     "tuple": (tuple[int, str], '{"answer": [1, "a"]}', (1, "a")),
     "union": (Meeting | int, '{"answer": 3}', 3),
+    "bare optional": (Meeting | None, ROME, Meeting(city="Rome")),
+    "bare union": (int | Meeting, ROME, Meeting(city="Rome")),
+    "bare optional list": (list[Meeting] | None, f"[{ROME}]", [Meeting(city="Rome")]),
     "literal": (Literal["yes", "no"], '{"answer": "no"}', "no"),
     "root map": (Counts, '{"a": 1}', Counts({"a": 1})),
     "schema of a list": ({"title": "Cities", **CITIES}, LISTED, [{"city": "Rome"}]),
@@ -198,6 +201,22 @@ def test_what_models_write_around_and_instead(text):
     assert json.loads(result["raw"].content) == {"name": "Ann", "age": 34}
     assert result["parsing_error"] is None
     assert len(service.asked) == 1
+
+
+class Perhaps(BaseModel):
+    """What may be unknown."""
+
+    city: str = "?"
+
+
+@pytest.mark.parametrize(
+    "text",
+    ['{"error": "no city"}', "{}", "5", '{"city": "Rome", "arguments": {"city": "Oslo"}}'],
+)
+def test_an_object_without_a_field_of_the_class_is_not_taken_for_one(text):
+    service = Scripted(text, '{"answer": null}')
+    assert service.model().with_structured_output(Perhaps | None).invoke("?") is None
+    assert len(service.asked) == 2
 
 
 class Even(BaseModel):
@@ -499,6 +518,16 @@ def test_another_response_format_is_refused(form):
 def test_what_is_no_schema_or_method_is_refused(schema: Any, method: Any):
     with pytest.raises(svc.SvcRequestError):
         Scripted().model().with_structured_output(schema, method=method)
+
+
+class PlainClass:
+    city: str
+
+
+@pytest.mark.parametrize("schema", [PlainClass, list[PlainClass], dict[str, PlainClass | None]])
+def test_a_plain_class_is_refused_by_its_name(schema: Any):
+    with pytest.raises(svc.SvcRequestError, match=r"write class PlainClass\(BaseModel\)"):
+        Scripted().model().with_structured_output(schema)
 
 
 def test_a_repair_is_one_run():

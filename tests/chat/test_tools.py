@@ -437,8 +437,16 @@ def test_no_tools_are_offered_where_none_may_be_called(how):
     assert service.asked[0] == [{"role": "user", "content": "?"}]
 
 
+class PlainClass:
+    city: str
+
+
 REFUSED = [
     ("weather", {}, "tools must be a list, not 'weather'"),
+    (weather, {}, "must be a list, not a StructuredTool: write .* around a single tool"),
+    (svc.SvcToolkit(api_key="k"), {}, r"pass toolkit\.get_tools\(\)"),
+    ([svc.SvcToolkit(api_key="k")], {}, r"pass toolkit\.get_tools\(\)"),
+    ([PlainClass], {}, r"PlainClass declares fields .* write class PlainClass\(BaseModel\)"),
     ([5], {}, "5 is not a tool"),
     ([None], {}, "is not a tool"),
     ([{"nothing": 1}], {}, "it is {'nothing': 1}, and must be .*a function, which has"),
@@ -453,6 +461,26 @@ REFUSED = [
 def test_what_is_no_tool_and_no_choice_is_refused(tools, how, said):
     with pytest.raises(svc.SvcRequestError, match=said):
         Scripted().model().bind_tools(tools, **how)
+
+
+class Named(BaseModel):
+    """Somebody."""
+
+    name: str
+    arguments: dict[str, str] = {}
+
+
+def keep(person: Named) -> str:
+    """Keep somebody."""
+    return person.name
+
+
+@pytest.mark.parametrize("args", [{"person": {"name": "Ann"}}, {"name": "Ann"}, {"name": "keep"}])
+def test_a_call_is_no_argument_of_a_tool_whose_argument_looks_like_one(args):
+    call = json.dumps({"name": "keep", "arguments": args})
+    service = Scripted(f"<tool_call>{call}</tool_call>")
+    (made,) = service.model().bind_tools([keep]).invoke("?").tool_calls
+    assert (made["name"], made["args"], len(service.asked)) == ("keep", args, 1)
 
 
 LOOKED_UP = [

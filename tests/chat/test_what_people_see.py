@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import json
 import pydoc
 import re
 import subprocess
@@ -77,6 +78,19 @@ def test_a_program_of_users_is_typed_without_a_plugin_of_mypy(tmp_path):
     command = [sys.executable, "-m", "mypy", "--strict", "--config-file=", "--cache-dir", tmp_path]
     done = subprocess.run([*command, program], capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stdout
+
+
+@pytest.mark.slow
+def test_editors_know_the_types_of_what_is_exported():
+    pytest.importorskip("pyright")
+    command = [sys.executable, "-m", "pyright", "--verifytypes", "langchain_svc"]
+    command += ["--ignoreexternal", "--outputjson", "--pythonpath", sys.executable]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    told = json.loads(done.stdout)["typeCompleteness"]
+    unknown = [
+        one["name"] for one in told["symbols"] if one["isExported"] and not one["isTypeKnown"]
+    ]
+    assert told["completenessScore"] >= 0.99, unknown
 
 
 def test_a_repr_says_what_was_set_and_no_secret():

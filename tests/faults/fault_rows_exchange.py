@@ -177,6 +177,21 @@ row(
 )
 row(
     GROUP,
+    "429, Retry-After: {past_date}, beside X-RateLimit-Reset: 50",
+    limited("Retry-After: {past_date}", "X-RateLimit-Reset: 50"),
+    whole=told(None),
+    settings=NO_RETRY,
+)
+for remaining, wait in {"0": 50, "299": None, "?": 50}.items():
+    row(
+        GROUP,
+        f"429, X-RateLimit-Reset: 50, X-RateLimit-Remaining: {remaining}",
+        limited("X-RateLimit-Reset: 50", f"X-RateLimit-Remaining: {remaining}"),
+        whole=told(wait),
+        settings=NO_RETRY,
+    )
+row(
+    GROUP,
     "429, Retry-After twice",
     limited("Retry-After: 7", "Retry-After: 9"),
     whole=told(None),

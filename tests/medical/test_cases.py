@@ -150,15 +150,32 @@ def test_a_thread_of_another_case_is_refused(box, answer_to):
     assert ages_sent(box) == [31, 31]
 
 
-def test_who_approves_a_call_reads_its_case(box):
+@pytest.mark.parametrize("asynchronous", [False, True])
+@pytest.mark.parametrize(
+    ("named", "text"),
+    [({"svc_case": "case-3"}, "of case case-3"), ({}, "of a case that the run does not name")],
+)
+def test_who_approves_a_call_reads_its_case_and_where_it_goes(box, named, text, asynchronous):
     call = ToolCall("svc_medical_consult", {"message": "what now"})
     with (
         Sandbox(answers=[call]) as chat,
         svc.ChatSvc(**chat.v1) as model,
-        svc.SvcMedicalToolkit(**box.medical, patient=load) as kit,
+        svc.SvcMedicalToolkit(
+            **box.medical, patient=load, answer_to="program", deliver=pytest.fail
+        ) as kit,
     ):
         asks = HumanInTheLoopMiddleware(interrupt_on=kit.interrupt_on())
         agent = create_agent(model, kit.get_tools(), middleware=[asks], checkpointer=InMemorySaver())  # fmt: skip
-        state = agent.invoke({"messages": [("user", "What?")]}, of_case("case-3", thread_id="t"))
+        run = {"configurable": {"thread_id": "t", **named}}
+        question = {"messages": [("user", "What?")]}
+        if asynchronous:
+            state = asyncio.run(agent.ainvoke(question, run))
+        else:
+            state = agent.invoke(question, run)
     (request,) = state["__interrupt__"][0].value["action_requests"]
-    assert "svc_medical_consult sends clinical data of case case-3" in request["description"]
+    host = box.url.removeprefix("http://")
+    assert request["description"].startswith(
+        f"svc_medical_consult sends clinical data {text} to the service at {host}; the program "
+        "reads its answer."
+    )
+    assert box.requests == []

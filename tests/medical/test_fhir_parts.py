@@ -364,6 +364,7 @@ def test_a_rate_of_0_is_no_reading(code):
         ("8480-6", 120, "mm[Hg]", "mmHg", True),
         ("8480-6", 16, "mm[Hg]", "kPa", False),
         ("6301-6", 2.5, "{INR}", "", True),
+        ("2345-7", 99, "mg/dL", "{}", True),
         ("22664-7", 6.7, "mmol/L", "mmol/L", True),
         ("22664-7", 40, "mg/dL", "mg/dL", False),
         ("3094-0", 40, "mg/dL", "mg/dL", True),

@@ -13,7 +13,7 @@ from peers import png
 from pydantic import ValidationError
 from rich.console import Console
 
-from langchain_svc import PatientContext
+from langchain_svc import PatientContext, SvcMedicalConsult, SvcMedicalToolkit
 from langchain_svc.medical.patient import on_wire
 
 MARKED = {
@@ -184,3 +184,16 @@ def test_large_images_and_many_are_refused():
         PatientContext(images=[PNG[:33] + b"\0" * 8 * 1024 * 1024 + PNG[33:]])
     with pytest.raises(ValidationError, match="at most 8 items"):
         PatientContext(images=[PNG] * 9)
+
+
+@pytest.mark.parametrize("kind", [SvcMedicalConsult, SvcMedicalToolkit])
+def test_what_is_no_patient_is_refused_by_all_that_is_one_and_not_repeated(kind):
+    assert kind(patient={"age": 61}).patient.age == 61
+    for wrong in ("case-7", 7, [{"age": 61}]):
+        with pytest.raises(ValidationError, match="a dict of its fields, 'per_run'") as caught:
+            kind(patient=wrong)
+        assert caught.value.error_count() == 1
+        assert "'svc_case'" in str(caught.value) and "case-7" not in str(caught.value)
+    with pytest.raises(ValidationError, match="no field 'agee'; did you mean 'age'") as caught:
+        kind(patient={"agee": 61})
+    assert caught.value.error_count() == 1

@@ -9,6 +9,7 @@ import html
 import json
 import re
 import sys
+from dataclasses import replace
 from urllib.parse import quote
 
 import httpx
@@ -210,6 +211,15 @@ def test_no_key_comes_back(spelling):
 # -- private ways ----------------------------------------------------------------------------------
 
 
+def attributes(error):
+    """All that an error holds, but for the id and the times of its receipt."""
+    receipt = error.receipt
+    if receipt is not None:
+        tries = [replace(sent, time="", ended="") for sent in receipt.tries]
+        receipt = replace(receipt, id="", tries=tries)
+    return {**vars(error), "receipt": receipt}
+
+
 @pytest.mark.parametrize("door", PRIVATE)
 @settings(max_examples=fewer(30))
 @given(message=st.text(min_size=1), asked=ASKED, status=st.sampled_from([400, 500, 200]))
@@ -219,7 +229,8 @@ def test_a_private_error_says_no_word_of_the_message(door, message, asked, statu
     services = [Refusing(lambda _, said=said: said, status, **fields) for said in (message, "")]
     shown, silent = (raised(PRIVATE[door], service, asked) for service in services)
     assert type(shown) is type(silent)
-    assert (str(shown), shown.args, vars(shown)) == (str(silent), silent.args, vars(silent))
+    assert (str(shown), shown.args) == (str(silent), silent.args)
+    assert attributes(shown) == attributes(silent)
     assert status == 200 or (shown.type, shown.code) == ("t_1", "a_code")
 
 

@@ -13,7 +13,18 @@ import langchain_svc as svc
 from langchain_svc._service.exchange import converse
 from langchain_svc._service.parsers import EventParser, WholeParser
 from langchain_svc._service.retry_budget import REFILL, STORE, TOKENS_A_SECOND, RetryBudget
-from langchain_svc._service.steps import READ, Exchange, Head, Limits, Loss, Open, Request, Sleep
+from langchain_svc._service.steps import (
+    READ,
+    Exchange,
+    Head,
+    Limits,
+    Loss,
+    Open,
+    Record,
+    Request,
+    Sleep,
+    TryEnd,
+)
 from langchain_svc._wire import End, Text, Usage
 from langchain_svc.sandbox import Fault, Sandbox
 
@@ -45,6 +56,7 @@ class World:
         spread=0.0,
         a_read=0.0,
         reader=None,
+        log=None,
         **limits,
     ):
         self.answer = answer
@@ -52,6 +64,7 @@ class World:
         self.spread = spread  # how many times as long some answers take
         self.limits = Limits(**limits)
         self.reader = reader or (lambda: WholeParser(json.loads))
+        self.log = log
         self.retry_budget = RetryBudget()
         self.jitter = jitter or random.Random(seed).random
         self.now = 0.0
@@ -81,7 +94,7 @@ class World:
     def _begin(self, number):
         self.began[number] = self.now
         call = Exchange(
-            REQUEST, self.limits, self.reader, self.retry_budget,
+            REQUEST, self.limits, self.reader, self.retry_budget, try_log=self.log,
             clock=lambda: self.now, wall=lambda: 1_790_000_000.0, jitter=self.jitter,
         )  # fmt: skip
         self._later(0.0, number, converse(call), None, [])
@@ -103,7 +116,9 @@ class World:
                 reply, *body = reply if isinstance(reply, list) else [reply, GOOD]
                 takes = self.takes * (1 + self.spread * self.jitter())
                 return self._later(takes, number, steps, reply, body)
-            if step is READ:
+            if isinstance(step, Record):
+                reply = step.log.record(step.end)
+            elif step is READ:
                 self.now += self.a_read
                 reply = body.pop(0) if body else b""
             elif isinstance(step, (dict, list)):
@@ -147,11 +162,21 @@ def test_backoff_doubles_up_to_its_longest():
         ({"retry-after": "2"}, 2.2),
         ({"x-ratelimit-reset": "3"}, 3.3),
         ({"retry-after": "x"}, 0.5),
+        ({"retry-after": "Mon, 01 Jan 2024 00:00:00 GMT", "x-ratelimit-reset": "3"}, 0.5),
+        ({"x-ratelimit-reset": "3", "x-ratelimit-remaining": "0"}, 3.3),
+        ({"x-ratelimit-reset": "3", "x-ratelimit-remaining": "299"}, 0.5),
         ({"retry-after": "61"}, 67.1),
     ],
 )
 def test_the_services_own_word_goes_before_backoff(headers, pause):
     assert pauses(one(Head(429, headers), OK, max_retry_wait=100)) == [pause]
+
+
+@pytest.mark.parametrize("headers", [{}, {"retry-after": "0"}])
+def test_without_retries_and_a_wait_for_outages_a_request_is_sent_once(headers):
+    world = one(Head(503, headers), OK, max_retries=0)
+    assert isinstance(world.ended[0], svc.SvcServerError)
+    assert len(world.sent) == 1
 
 
 def test_nothing_is_sent_after_the_deadline():
@@ -165,6 +190,54 @@ def test_a_filtered_answer_may_be_empty():
     world = one([OK, body], reader=texts)
     assert isinstance(world.failed[0], StopIteration)
     assert world.pieces == [[End("content_filter")]]
+
+
+ENDS = {
+    "answered": OK,
+    "status 503": DOWN,
+    "status 429": FULL,
+    "status 401": Head(401, {}),
+    "not sent: the service could not be reached": Loss("connect", "refused", sent=False),
+    "not sent: timed out before that": Loss("timeout", sent=False),
+    "timed out": Loss("timeout"),
+    "connection lost": Loss("read"),
+    "timed out within the answer": [OK, Loss("timeout")],
+    "connection lost within the answer": [OK, b"{", Loss("read")],
+    "the answer cannot be read": [Head(200, {"content-encoding": "gzip"}), b"{", b""],
+}
+
+
+class TryLog:
+    """What happens, in order; it refuses one of the tries."""
+
+    def __init__(self, refused):
+        self.events, self.refused = [], refused
+
+    def record(self, end):
+        self.events.append(end)
+        if end is None and self.events.count(None) == self.refused:
+            return svc.SvcError("not on record")
+        return None
+
+
+@pytest.mark.parametrize("refused", [0, 1, 2, 3])
+def test_each_try_is_on_record_before_it_is_opened_and_when_it_has_ended(refused):
+    for outcomes in itertools.product(ENDS, repeat=2):
+        log = TryLog(refused)
+
+        def answer(number, now, log=log, outcomes=(*outcomes, "answered")):
+            assert log.events[-1] is None
+            return ENDS[outcomes[log.events.count(None) - 1]]
+
+        world = World(answer, log=log, max_retries=2, deadline=None).run(1)
+        ends = [
+            TryEnd(outcome, not outcome.startswith("not sent"))
+            for outcome in (*outcomes, "answered")
+        ][: len(world.sent)]
+        told = [event for end in ends for event in (None, end)]
+        was_refused = log.events.count(None) == refused
+        assert log.events == told + [None] * was_refused
+        assert was_refused == ("not on record" in str(world.ended[0]))
 
 
 @pytest.mark.parametrize("end", [Loss("read"), Loss("timeout"), b""])

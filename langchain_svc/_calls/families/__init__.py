@@ -13,13 +13,9 @@ from functools import partial
 from ..asked import close, read_inside
 from ..calls import Raw
 from ..cursor import Cursor, Families, Reader
-from ..leftover import pass_blanks
-from ..marks import MARK_FOLLOWS
+from ..marks import MARK_FOLLOWS, pass_blanks
 from .elements import NAME_TAGS, name_and_arguments, named_element, own_element
-from .gemma import gemma
-from .named import headed, unmarked
-from .python import python_calls, python_list
-from .react import react
+from .named import gemma, headed, python_calls, python_list, react, unmarked
 
 _COMMENTARY = "<|channel|>commentary "
 _SPEAKS_OF_TOOLS = ("<tool>", "<tools>", _COMMENTARY)  # other texts have these, too

@@ -10,8 +10,17 @@ from ..asked import FENCE
 from ..calls import CUT_OFF, Raw, Tool
 from ..cursor import Cursor
 from ..judge import ARGUMENT_KEYS, NAME_KEYS
-from ..leftover import account, pass_blanks, pass_blanks_or_end
-from ..marks import BEFORE, CALL, LT, PARAM, PREFIX, SUFFIX
+from ..marks import (
+    BEFORE,
+    CALL,
+    LT,
+    PARAM,
+    PREFIX,
+    SUFFIX,
+    account,
+    pass_blanks,
+    pass_blanks_or_end,
+)
 
 # A value may hold anything, tags of calls too. So it ends at its own closing tag before another tag
 # of the call; where that is missing, before the next parameter or the closing tag of the element.

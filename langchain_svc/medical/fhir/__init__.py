@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from .fields import doubts_about, fields_by_code, known_reading, usual_unit
-from .importing import ImportOptions
-from .leave_out import leaves_out
+from .importing import ImportOptions, leaves_out
 from .patient import read_patient
 from .report import FhirReport, FhirTaken
 from .times import Clock

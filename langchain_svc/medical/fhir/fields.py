@@ -24,8 +24,15 @@ from typing import TYPE_CHECKING, Literal, TypeAlias
 
 from ...errors import SvcRequestError
 from .concepts import codes_of
-from .ucum import UnknownUnitError, read_unit
-from .units import Substance, UnitError, converted, spelled, unit_of
+from .units import (
+    Substance,
+    UnitError,
+    UnknownUnitError,
+    converted,
+    read_unit,
+    spelled,
+    unit_of,
+)
 from .wording import reading_in_words, unit_in_words
 
 if TYPE_CHECKING:

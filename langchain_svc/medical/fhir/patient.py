@@ -14,10 +14,9 @@ from .extensions import codes_in
 from .history import read_allergy, read_condition, read_family, read_procedure
 from .importing import Import, ImportOptions, Reader
 from .medications import read_request, read_statement
-from .observations import read_observation
+from .observations import problem_of_specimen, read_observation
 from .report import FhirReport, Untrue
 from .source import FhirSource, read_source
-from .specimens import problem_of_specimen
 from .subject import Subject
 from .times import TODDLER, Clock, FhirTime, age, day, effective
 from .versions import UNDECIDED, current
