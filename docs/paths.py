@@ -14,6 +14,7 @@ import re
 import socket
 import sys
 import threading
+from collections.abc import Container
 from pathlib import Path
 from types import FrameType
 
@@ -98,36 +99,34 @@ def traced() -> Trace:
     return trace
 
 
-def table(path: dict[str, str]) -> str:
-    """The rows of one path."""
-    lines = ["| | file | entered by | what it is for |", "|---|---|---|---|"]
-    for number, (name, function) in enumerate(path.items(), 1):
+def listed(path: dict[str, str], known: Container[str]) -> str:
+    """The files of one path, in order; what a known file is for is left out."""
+    lines: list[str] = []
+    for name, function in path.items():
         docstring = (
             ast.get_docstring(ast.parse((PACKAGE / name).read_text("utf-8"))) or ""
         )
-        about = docstring.partition("\n")[0]
-        lines.append(f"| {number} | `{name}` | `{function}` | {about} |")
+        about = "" if name in known else docstring.partition("\n")[0]
+        lines.append(f"1. `{name}`, `{function}`: {about}".removesuffix(": "))
     return "\n".join(lines)
 
 
 def written(page: str, trace: Trace) -> str:
     """The page with the paths of a trace."""
-    for name, path in (("prompt", trace.prompt), ("answer", trace.answer)):
+    paths = (("prompt", trace.prompt, ()), ("answer", trace.answer, trace.prompt))
+    for name, path, known in paths:
         head, begin, rest = page.partition(
             f"<!-- {name}: written by docs/paths.py -->\n"
         )
         _, end, tail = rest.partition("<!-- end -->\n")
-        page = f"{head}{begin}\n{table(path)}\n\n{end}{tail}"
+        page = f"{head}{begin}\n{listed(path, known)}\n\n{end}{tail}"
     return page
 
 
 def _files(page: str) -> set[str]:
     """The files of both paths, with their purposes."""
-    return {
-        f"{row.split('|')[2]}|{row.split('|')[4]}"
-        for row in page.splitlines()
-        if re.match(r"\| \d+ \| `[^`]+` \| `", row)
-    }
+    rows = re.findall(r"(?m)^1\. (`[^`]+`), `[^`]+`(.*)", page)
+    return {file + purpose for file, purpose in rows}
 
 
 def main() -> None:

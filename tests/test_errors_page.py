@@ -1,6 +1,7 @@
 """docs/errors.md: each of its messages is produced, and each that is produced here is on it."""
 
 import asyncio
+import importlib.util
 import pickle
 import re
 
@@ -180,6 +181,38 @@ def is_in(message, said):
 def test_what_is_said_is_on_the_page(name, produced):
     found = [message for message in MESSAGES if is_in(message, produced[name])]
     assert found, produced[name]
+
+
+OF_OTHERS = {"a loop in a loop", "not registered"}  # Python's and LangChain's own words
+
+
+@pytest.fixture(scope="module")
+def all_messages():
+    """The script that reads the messages of the code."""
+    place = ROOT / "docs/messages.py"
+    spec = importlib.util.spec_from_file_location("messages", place)
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+@pytest.fixture(scope="module")
+def listed(all_messages):
+    return [text for texts in all_messages.messages().values() for text in texts]
+
+
+def test_all_messages_stand_on_the_page_of_the_site(all_messages, listed):
+    hook = (ROOT / "docs/site_hooks.py").read_text("utf-8")
+    (mark,) = re.findall(r'MESSAGES = "(.+)\\n"', hook)
+    assert PAGE.endswith(f"{mark}\n")
+    assert all_messages.lists().count("\n- `` ") == len(listed) > 250
+
+
+@pytest.mark.parametrize("name", sorted(PRODUCERS.keys() - OF_OTHERS))
+def test_what_is_said_is_read_from_the_code(name, produced, listed):
+    # What varies may be nothing.
+    patterns = (".*".join(map(re.escape, text.split("…"))) for text in listed)
+    assert any(re.search(one, produced[name], re.DOTALL) for one in patterns), produced[name]
 
 
 @pytest.mark.parametrize("message", MESSAGES)

@@ -8,6 +8,7 @@ from itertools import chain
 import httpx
 import pytest
 from fences import ROOT
+from langchain_core.tools import BaseTool
 from peers import Scripted, answering
 from test_readme import rows
 
@@ -187,6 +188,16 @@ def test_the_table_of_errors_is_the_tree():
     assert named == {name for name in vars(errors) if name.startswith("Svc")} - {"SvcError"}
 
 
+def test_the_reference_of_the_medical_tools_lists_every_parameter():
+    named = first_cells("docs/reference/medical.md", "Medical") | first_cells(
+        "docs/settings.md", "Parameters of ChatSvc"
+    )
+    of_langchain = set(BaseTool.model_fields)
+    own = {*svc.SvcMedicalToolkit.model_fields, *svc.SvcMedicalConsult.model_fields} - of_langchain
+    assert own | set(svc.PatientContext.model_fields) <= named
+    assert set(inspect.signature(svc.DicomImage).parameters) <= named
+
+
 def test_the_sandbox_page_lists_every_argument():
     words = set(inspect.signature(Sandbox).parameters)
     assert first_cells("docs/sandbox.md", "Start it") >= words
@@ -205,7 +216,7 @@ def test_the_page_of_programs_has_a_row_for_each_that_is_tried(monkeypatch):
     assert list(told) == list(known)
     for name, row in told.items():
         program = known[name]
-        assert row[1] == program.does
+        assert row[1] == program.note
         usual = program.of in ("langchain-core", "langchain", "langgraph")
         assert usual or re.fullmatch(rf"{re.escape(program.of)} \d[\w.]*", row[2])
 

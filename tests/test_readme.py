@@ -179,7 +179,7 @@ RED_DOT = "iVBORw0KGgoAAAANSUhEUgAAAAQAAAAECAIAAAAmkwkpAAAAEElEQVR4nGP8z4AATAxEc
     ids=["tools", "structured", "cut_off", "image"],
 )
 def test_the_table_of_reasons_is_what_both_clients_do(run, row, settings):
-    told = rows(README.read_text("utf-8").split("## Quick start")[0])
+    told = rows(section("Why not ChatOpenAI"))
     assert len(told) == 4
     done = []
     for model in both(**settings):

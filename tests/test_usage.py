@@ -219,3 +219,20 @@ def test_what_is_printed_without_rich_and_shown_in_a_notebook_tells_the_same():
     assert repr(usage.table()) == text
     assert repr(usage) == f"<SvcUsageCallbackHandler: {text}>".replace("\n", "; ")
     assert repr(SvcUsageCallbackHandler()) == "<SvcUsageCallbackHandler: nothing counted>"
+
+
+def test_a_notebook_shows_usage_and_models_as_tables_of_plain_numbers(chat):
+    usage = SvcUsageCallbackHandler()
+    usage._models["<svc>"] = ModelUsage(calls=1, cost={"USD": 3.6e-05})
+    usage._models["svc-pro"] = overnight()
+    for shown in (usage, usage.table()):
+        table = shown._repr_html_()
+        assert [fact for fact in NEWS.split("|") if fact not in table] == []
+        assert "<td>&lt;svc&gt;</td>" in table
+        assert "<td>0.000036 USD</td>" in table
+    models = chat.list_models()
+    assert len(models) > 1
+    for model in models:
+        assert f"<tr><td>{model.id}</td>" in model._repr_html_()
+        assert f"<tr><td>{model.id}</td>" in models._repr_html_()
+    assert "<td>5 / 15 USD per 1M</td>" in models._repr_html_()

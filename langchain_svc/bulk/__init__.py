@@ -13,7 +13,7 @@ from .answers import CUT
 from .job import BulkReport, Job, arun, run
 from .journal import results
 from .options import BulkOptions
-from .progress import duration, failures, money
+from .progress import duration, failures
 from .rows import BadRow
 
 __all__ = ["BulkOptions", "BulkReport", "arun", "results", "run"]

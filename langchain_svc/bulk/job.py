@@ -26,6 +26,7 @@ from typing import Any, Concatenate, ParamSpec, TypeVar
 from langchain_core.runnables import Runnable
 from langchain_core.runnables.config import merge_configs
 
+from .._base.shown import html_table, money
 from .._base.threads import Workers
 from .._base.tokens import TOKENS_A_TURN, count_tokens
 from .._service import ON_WAIT
@@ -38,7 +39,7 @@ from .journal import Journal, Totals, results
 from .options import BulkOptions
 from .outage import Outage, RowTries
 from .output import output_lines, write_output
-from .progress import RunState, is_watched, log, show_progress
+from .progress import RunState, duration, is_watched, log, show_progress
 from .register import Register
 from .rows import BadRow, Problems, Row, Rows, Source
 
@@ -85,6 +86,22 @@ class BulkReport(Totals):
             ordered: In the order of the input; otherwise as they finished.
         """
         return results(self.journal, ordered=ordered)
+
+    def _repr_html_(self) -> str:
+        counts = {
+            "answered": self.done,
+            "failed": self.failed,
+            "of them cut off": self.cut,
+            "unanswered": self.unanswered,
+            "asked by this run": self.asked,
+            "tokens in": self.input_tokens,
+            "tokens out": self.output_tokens,
+        }
+        rows = [(name, f"{count:,}") for name, count in counts.items()]
+        if self.cost is not None:
+            rows.append(("cost", money(self.cost, self.currency)))
+        rows += [("time", duration(self.seconds)), ("journal", self.journal)]
+        return html_table((), rows)
 
 
 def _takes_options(

@@ -1,4 +1,4 @@
-"""How far a run is, on stderr: rich's bar on a terminal, else a line a minute."""
+"""How far a run is: a bar in a notebook or, by rich, on a terminal; else lines on stderr."""
 
 from __future__ import annotations
 
@@ -6,14 +6,20 @@ import asyncio
 import sys
 import time
 from collections.abc import AsyncIterator, Callable, Iterator
-from contextlib import asynccontextmanager, contextmanager, nullcontext
+from contextlib import (
+    AbstractContextManager,
+    asynccontextmanager,
+    contextmanager,
+    nullcontext,
+)
 from dataclasses import dataclass, field
 from datetime import timedelta
-from decimal import Decimal
 from importlib.util import find_spec
 from typing import TypeAlias
 
+from .._base.shown import money
 from .journal import Totals
+from .notebook import is_notebook, notebook_bar
 
 _MOMENT = 1.5  # seconds; a shorter wait is not shown
 _LIVE_EVERY = 0.5  # seconds
@@ -118,15 +124,6 @@ def duration(seconds: float) -> str:
     return str(timedelta(seconds=round(seconds)))
 
 
-def money(amount: float, currency: str) -> str:
-    """An amount and its currency; a small amount has two digits that are not zero."""
-    small = Decimal(f"{amount:.2g}")
-    digits = f"{amount:,.2f}"
-    if 0 < small < Decimal("0.1"):
-        digits = f"{small:f}"
-    return f"{digits} {currency}".rstrip()
-
-
 def is_watched(option: bool | None) -> bool:  # noqa: FBT001  # an option as it is
     """Whether progress is shown; None shows it on a terminal and in a notebook."""
     if option is None:
@@ -137,24 +134,40 @@ def is_watched(option: bool | None) -> bool:  # noqa: FBT001  # an option as it 
 @asynccontextmanager
 async def show_progress(state: RunState, *, option: bool | None) -> AsyncIterator[None]:
     """A block during which progress is shown."""
-    live = sys.stderr.isatty() and find_spec("rich") is not None
     if not is_watched(option):
         yield
         return
 
     async def tick() -> None:
+        await asyncio.sleep(_LIVE_EVERY)
         while True:
-            await asyncio.sleep(_LIVE_EVERY if live else _LOG_EVERY)
             show(progress_line(state))
+            await asyncio.sleep(every)
 
     state.shown = True
-    with _bar(state) if live else nullcontext(log) as show:
+    shown, every = _shown(state)
+    with shown as show:
         task = asyncio.ensure_future(tick())
         try:
             yield
         finally:
             task.cancel()
             show(progress_line(state))
+
+
+def _shown(state: RunState) -> tuple[AbstractContextManager[Show], float]:
+    """Where lines are shown, and how often."""
+    if is_notebook():
+        return _cell(state), _LIVE_EVERY
+    if sys.stderr.isatty() and find_spec("rich") is not None:
+        return _bar(state), _LIVE_EVERY
+    return nullcontext(log), _LOG_EVERY
+
+
+@contextmanager
+def _cell(state: RunState) -> Iterator[Show]:
+    with notebook_bar() as bar:
+        yield lambda line: bar(line, state.finished, state.expected)
 
 
 @contextmanager

@@ -10,11 +10,13 @@ from typing import Any
 
 from langchain_core.language_models import ModelProfile
 
+from .._base.shown import html_table, plain
 from .._service import suggest_name
-from .._wire import WINDOWS, ModelRecord, v1
+from .._wire import WINDOWS, ModelRecord, read_prices, v1
 from ..errors import SvcRequestError
 
 DEFAULT_MODEL = "svc-turbo"
+_HEAD = ("model", "context", "price in/out", "capabilities")
 
 # What changes where the images of messages are described.
 IMAGES_DESCRIBED = ModelProfile(
@@ -70,10 +72,36 @@ class ListedModel(ModelRecord):
         window = self.context_window or WINDOWS.get(self.id)
         return text_profile(self.id, window, self.max_tokens)
 
+    def cells(self) -> tuple[str, ...]:
+        """What a table shows: the id, the context window, the price, the capabilities."""
+        window = self.profile.get("max_input_tokens")
+        context = f"{window:,}" if window else "-"
+        capabilities = ", ".join(self.capabilities) or "-"
+        return self.id, context, self._price(), capabilities
+
+    def _price(self) -> str:
+        price = read_prices([self]).get(self.id)
+        if price is not None:
+            amounts = f"{plain(price.input * 1e6)} / {plain(price.output * 1e6)}"
+            return " ".join(f"{amounts} {price.currency} per 1M".split())
+        if self.pricing:
+            return "unclear"
+        return "-"
+
+    def _repr_html_(self) -> str:
+        return html_table(_HEAD, [self.cells()])
+
+
+class ListedModels(list[ListedModel]):
+    """The models of a listing, which a notebook shows as a table."""
+
+    def _repr_html_(self) -> str:
+        return html_table(_HEAD, [model.cells() for model in self])
+
 
 def listed_models(body: bytes) -> list[ListedModel]:
     """The models in a listing."""
-    return [ListedModel(**vars(record)) for record in v1.read_models(body)]
+    return ListedModels(ListedModel(**vars(one)) for one in v1.read_models(body))
 
 
 def find_listed(models: list[ListedModel], model_id: str | None) -> ListedModel:

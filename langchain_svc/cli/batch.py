@@ -13,6 +13,7 @@ from langchain_core.runnables import Runnable
 import langchain_svc as svc
 
 from .. import bulk
+from .._base.shown import money
 from .._wire import read_prices, v1
 from ..errors import (
     SvcAuthenticationError,
@@ -243,7 +244,7 @@ def _counts(report: bulk.BulkReport) -> str:
         parts.append(f"{report.unanswered:,} unanswered")
     parts.append(f"{report.total_tokens:,} tokens")
     if report.cost is not None:
-        parts.append(f"cost {bulk.money(report.cost, report.currency)}")
+        parts.append(f"cost {money(report.cost, report.currency)}")
     return ", ".join(parts)
 
 
@@ -288,7 +289,7 @@ def _tell_estimate(
     price = (job.prices or {}).get(model.model or "")
     if price is not None:
         amount = tokens_in * price.input + tokens_out * price.output
-        cost = f"{bound} {bulk.money(amount, price.currency)}"
+        cost = f"{bound} {money(amount, price.currency)}"
     else:
         reason = listing.unknown or f"no price of {model.model} is listed"
         cost = f"unknown: {reason}"

@@ -6,7 +6,6 @@ import argparse
 
 import langchain_svc as svc
 
-from .._wire import read_prices
 from .terminal import add_options, emit, emit_json, model_settings, new_model
 
 _HEAD = ("MODEL", "CONTEXT", "PRICE IN/OUT", "CAPABILITIES")
@@ -24,7 +23,7 @@ def run(args: argparse.Namespace) -> int:
     if args.json:
         emit_json([_record(model) for model in models])
         return 0
-    rows = [_HEAD, *map(_row, models)]
+    rows = [_HEAD, *(model.cells() for model in models)]
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     for row in rows:
         cells = map(str.ljust, row, widths)
@@ -39,20 +38,3 @@ def _record(model: svc.ListedModel) -> dict[str, object]:
         "capabilities": model.capabilities,
         "pricing": model.pricing,
     }
-
-
-def _row(model: svc.ListedModel) -> tuple[str, ...]:
-    window = model.profile.get("max_input_tokens")
-    context = f"{window:,}" if window else "-"
-    capabilities = ", ".join(model.capabilities) or "-"
-    return model.id, context, _price(model), capabilities
-
-
-def _price(model: svc.ListedModel) -> str:
-    price = read_prices([model]).get(model.id)
-    if price is not None:
-        amounts = f"{price.input * 1e6:g} / {price.output * 1e6:g}"
-        return " ".join(f"{amounts} {price.currency} per 1M".split())
-    if model.pricing:
-        return "see --json"
-    return "-"

@@ -254,11 +254,14 @@ class SvcUsageCallbackHandler(RunHandler[_ModelRun]):
         return counts
 
     def table(self) -> UsageTable:
-        """The counts as a table: rich shows it as one, `print` and notebooks as lines."""
+        """The counts as a table: rich and notebooks show it as one, `print` as lines."""
         return UsageTable([*self.models.items(), *self.tools.items()])
 
     def __repr__(self) -> str:
         return f"<{type(self).__name__}: {'; '.join(str(self.table()).splitlines())}>"
+
+    def _repr_html_(self) -> str:
+        return self.table()._repr_html_()
 
     def _count(
         self, run: _ModelRun, message: AIMessage | None, error: BaseException | None

@@ -7,6 +7,8 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
+from .._base.shown import html_table, money
+
 if TYPE_CHECKING:
     from rich.console import Console, ConsoleOptions, RenderableType
 
@@ -99,7 +101,7 @@ def _cost(usage: ModelUsage) -> str:
     if usage.estimated_input_tokens or usage.estimated_output_tokens:
         sign = "~"
     costs = (
-        f"{sign}{cost:,.4g} {currency}".strip()
+        f"{sign}{money(cost, currency)}"
         for currency, cost in sorted(usage.cost.items())
     )
     return " + ".join(costs)
@@ -136,7 +138,7 @@ def _in_words(words: str, count: str) -> str:
 
 
 class UsageTable:
-    """A row for each model and tool. rich prints it as a table, all else shows it as lines.
+    """A row for each model and tool. rich and notebooks show a table, all else shows lines.
 
     Both show all counts: a console without room for the whole table shows the lines.
     """
@@ -155,6 +157,14 @@ class UsageTable:
 
     def __repr__(self) -> str:
         return "\n".join(self._lines(self._columns)) or "nothing counted"
+
+    def _repr_html_(self) -> str:
+        head = ["model", *(column.head for column in self._columns), ""]
+        rows: list[list[str]] = []
+        for name, usage in self._rows:
+            cells = [column.cell(usage) or column.empty for column in self._columns]
+            rows.append([name, *cells, ", ".join(_problems(usage))])
+        return html_table(head, rows)
 
     def __rich_console__(
         self, console: Console, options: ConsoleOptions

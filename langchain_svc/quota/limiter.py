@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
@@ -13,6 +13,7 @@ from uuid import uuid4
 from weakref import WeakValueDictionary
 
 from .._base.safe_errors import safe_repr
+from .._base.shown import plain
 from .._base.threads import new_lock
 from .._service import BLOCK_LIMITS, CallSize, Wait
 from .._wire import Price, rate_limit_of, read_prices
@@ -356,9 +357,9 @@ class SvcBudget(Shared):
         # Beyond nine millions Redis rounds, and may refuse what exceeds no bound here.
         unit = [*exceeded, *limited][0]
         name = f"max_{unit}"
-        form = ",d"
+        shown: Callable[[Any], str] = "{:,}".format
         if unit == "cost":
-            form = ",.6g"
+            shown = plain
         of_period = ""
         advice = f"Make it smaller, or give SvcBudget a larger {name}"
         if self._period:
@@ -370,9 +371,9 @@ class SvcBudget(Shared):
         elif standing.calls:
             on_the_way = f", {standing.calls} calls are on the way"
         error = SvcBudgetError(
-            f"The budget's {name}={self._bounds[name]:{form}}{of_period} would be exceeded: "
-            f"{getattr(used, unit):{form}} used{on_the_way}, {getattr(left, unit):{form}} left, "
-            f"and this call asks for {getattr(requested, unit):{form}}. Nothing was sent. {advice}",
+            f"The budget's {name}={shown(self._bounds[name])}{of_period} would be exceeded: "
+            f"{shown(getattr(used, unit))} used{on_the_way}, {shown(getattr(left, unit))} left, "
+            f"and this call asks for {shown(getattr(requested, unit))}. Nothing was sent. {advice}",
             used=used,
             left=left,
         )

@@ -3,12 +3,14 @@
 import re
 import sys
 import time
+from types import SimpleNamespace
 
 import pytest
 from langchain_core.runnables import RunnableLambda
 
 import langchain_svc as svc
 from langchain_svc import bulk
+from langchain_svc._base.shown import money
 from langchain_svc.sandbox import Fault
 
 WAITING = r"(\d+) of \d rows, waiting (\d+) s for the service's limit"
@@ -85,10 +87,40 @@ def test_the_number_of_rows_is_counted_and_not_guessed(lines, folder):
     ],
 )
 def test_money_has_a_currency_and_no_exponent(amount, currency, text):
-    assert bulk.money(amount, currency) == text
+    assert money(amount, currency) == text
 
 
 def test_a_run_that_nothing_holds_up_waits_for_nothing(lines):
     found, _ = lines(RunnableLambda(lambda text: time.sleep(0.1) or text), list("abcdefgh"))
     assert found
     assert not [line for line in found if "waiting" in line or "left" in line]
+
+
+def test_a_notebook_shows_a_bar_below_the_cell_and_the_report_as_a_table(
+    chat, folder, prompts, monkeypatch, capsys
+):
+    shown = []
+
+    def display(thing, *, display_id):
+        assert display_id
+        shown.append(thing)
+        return SimpleNamespace(update=shown.append)
+
+    shell = SimpleNamespace(kernel=object())
+    monkeypatch.setitem(sys.modules, "ipykernel", sys)
+    monkeypatch.setitem(sys.modules, "IPython", SimpleNamespace(get_ipython=lambda: shell))
+    monkeypatch.setitem(sys.modules, "IPython.display", SimpleNamespace(display=display))
+    report = bulk.run(chat, prompts(8), journal="<j>")
+    assert "value=" not in shown[0]._repr_html_()  # before anything is known
+    assert '<progress value="8" max="8">' in shown[-1]._repr_html_()
+    assert repr(shown[-1]).startswith("8 of 8 rows")
+    assert capsys.readouterr().err == ""
+    table = report._repr_html_()
+    assert "<td>answered</td><td>8</td>" in table
+    assert "<td>&lt;j&gt;</td>" in table
+
+
+def test_progress_is_shown_long_before_the_first_minute(lines, monkeypatch):
+    monkeypatch.setattr("langchain_svc.bulk.progress._LOG_EVERY", 60)
+    found, _ = lines(RunnableLambda(lambda text: time.sleep(0.8) or text), ["a"], rows=1)
+    assert [line.split(",")[0] for line in found] == ["0 of 1 rows", "1 of 1 rows"]

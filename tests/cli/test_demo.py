@@ -46,6 +46,12 @@ def test_the_answers_are_right_and_come_from_the_sandbox(piped):
     assert not [answer for answer in canned if answer in written]
 
 
+def test_the_readme_shows_how_it_begins(piped):
+    page = (Path(__file__).parents[2] / "README.md").read_text("utf-8")
+    (shown,) = re.findall(r"It prints\n\n```text\n(.*?)```", page, re.DOTALL)
+    assert shown in piped.stdout
+
+
 def test_the_usage_table_counts_everything(piped):
     # One line: errors would have a second.
     table = piped.stdout.partition("\nUsage")[2]

@@ -23,8 +23,11 @@ class Program:
     check: Callable[[], None]
 
     @property
-    def does(self) -> str:
-        return " ".join((inspect.getdoc(self.check) or "").split())
+    def note(self) -> str:
+        """What somebody else would have to change, by the script's docstring; "" where all works."""
+        docstring = " ".join((inspect.getdoc(self.check) or "").split())
+        _, mark, reason = docstring.partition("*Third party*")
+        return mark + reason
 
 
 PROGRAMS: dict[str, Program] = {}

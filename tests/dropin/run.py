@@ -148,7 +148,7 @@ def table(known: dict[str, Program], results: dict[str, dict[str, str]]) -> None
     rows = []
     for name, one in known.items():
         result = results.get(name, {"version": "", "error": "not run"})
-        said = f"{one.does} **Fails.**" if result["error"] else one.does
+        said = f"{one.note} **Fails.**".strip() if result["error"] else one.note
         found = "" if one.of in USUAL else f"{one.of} {result['version']}"
         rows.append(f"| {name} | {said} | {found} |")
     head = (HERE / "table.md").read_text(encoding="utf-8")
