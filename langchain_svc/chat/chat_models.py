@@ -40,6 +40,7 @@ from .._service import (
 )
 from .._wire import Event, v1
 from ..config import GENERAL, V1, Interface
+from ..errors import SvcRequestError
 from ..images import ImageStore
 from .citing_model import CitingModel
 from .interfaces import CHAT_INTERFACES, ChatInterface, InterfaceName
@@ -657,6 +658,10 @@ class ChatSvc(CitingModel, BaseChatModel):
     ) -> Turn:
         model = options.model
         chat = CHAT_INTERFACES[self.interface]
+        # A call's own settings, and those that were assigned later, are not checked before.
+        problem = chat.problem(model)
+        if problem is not None:
+            raise SvcRequestError(problem)
         new_parser: Callable[[], AnswerParser[list[Event]]] = CompletionParser
         if stream:
             new_parser = self._new_event_parser
