@@ -389,8 +389,9 @@ class ChatSvc(CitingModel, BaseChatModel):
             **self._identifying_params,
             "_type": self._llm_type,
             "stop": self.stop if stop is None else stop,
-            **traced_options(type(self), kwargs),
         }
+        if kwargs:
+            params |= traced_options(type(self), kwargs)
         return {**params, "model_name": params["model"]}
 
     def _combine_llm_outputs(

@@ -46,10 +46,16 @@ def new_turn(
     nonce = ""
     if holds_calls:
         nonce = conversation_nonce(messages, reveal_secret(model.api_key) or "")
+    preamble = ""
+    if options.offer or options.response_format or calls_before:
+        preamble = _preamble(options, tool_format, calls_before=calls_before)
+        reader: AnswerReader = _reader_of(messages, options, stream=stream)
+    else:
+        reader = TextReader(split=model.reasoning == "split")
     turns = to_wire(
         messages,
         system_role=model.system_role,
-        preamble=_preamble(options, tool_format, calls_before=calls_before),
+        preamble=preamble,
         tool_format=tool_format,
         nonce=nonce,
         can_call=options.offer is not None,
@@ -59,10 +65,6 @@ def new_turn(
     if model.pseudonyms is not None:
         for turn in turns:
             turn["content"] = model.pseudonyms.hide(turn["content"])
-    if options.offer or options.response_format or calls_before:
-        reader: AnswerReader = _reader_of(messages, options, stream=stream)
-    else:
-        reader = TextReader(split=model.reasoning == "split")
     return Turn(
         new_exchange,
         turns,
