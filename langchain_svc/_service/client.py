@@ -135,10 +135,13 @@ class Link:
     def __init__(self, connections: Connections, client: httpx.Client | None) -> None:
         self._connections = connections
         self._client = client
-        self._failures = failures_of(library_of(client))
         self._response: httpx.Response | None = None
         self._body: Iterator[bytes] = iter(())
         self.quiet = False  # our own connections log nothing while they read
+
+    @property
+    def _failures(self) -> Failures:
+        return failures_of(library_of(self._client))  # looked up where one has come
 
     def open(self, step: Open) -> Reply:
         try:
@@ -211,10 +214,13 @@ class AsyncLink:
     ) -> None:
         self._connections = connections
         self._client = client
-        self._failures = failures_of(library_of(client))
         self._response: httpx.Response | None = None
         self._body: AsyncIterator[bytes] | None = None
         self.quiet = False  # as a Link's
+
+    @property
+    def _failures(self) -> Failures:
+        return failures_of(library_of(self._client))  # looked up where one has come
 
     async def open(self, step: Open) -> Reply:
         try:
