@@ -162,7 +162,9 @@ def texts_read(messages: Iterable[BaseMessage]) -> Iterator[tuple[str, str]]:
 def has_calls(messages: Iterable[BaseMessage]) -> bool:
     """Whether calls or results of tools stand in the conversation."""
     for message in messages:
-        if isinstance(message, _RESULTS) or getattr(message, "tool_calls", None):
+        if isinstance(message, _RESULTS):
+            return True
+        if isinstance(message, AIMessage) and message.tool_calls:
             return True
     return False
 
