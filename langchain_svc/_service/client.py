@@ -157,7 +157,8 @@ class Link:
         self._body = iter(cast("httpx.SyncByteStream", response.stream))
         self._response = response
         self.quiet = self._client is None and not self._connections.by_proxy
-        return Head(response.status_code, response.headers)
+        # Plain texts: each look-up in httpx's headers goes through all of them.
+        return Head(response.status_code, dict(response.headers.items()))
 
     def read(self, _: Read) -> Reply:
         try:
@@ -237,7 +238,7 @@ class AsyncLink:
         self._body = aiter(cast("httpx.AsyncByteStream", response.stream))
         self._response = response
         self.quiet = self._client is None and not self._connections.by_proxy
-        return Head(response.status_code, response.headers)
+        return Head(response.status_code, dict(response.headers.items()))
 
     async def read(self, _: Read) -> Reply:
         assert self._body is not None  # noqa: S101  # it is read after it was opened
