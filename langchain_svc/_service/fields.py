@@ -137,7 +137,10 @@ def reveal_secret(secret: Secret) -> str | None:
 class SettingsFields(BaseModel):
     """How to reach the service, how long to wait and how often to try."""
 
-    model_config = ConfigDict(arbitrary_types_allowed=True, hide_input_in_errors=True)
+    # Of a mixin nobody makes an object: only the classes that stand on it are built when imported.
+    model_config = ConfigDict(
+        arbitrary_types_allowed=True, hide_input_in_errors=True, defer_build=True
+    )
 
     interfaces: ClassVar[tuple[Interface, ...]] = ()
     """Those that the class speaks to. They have one key, which goes to no other."""

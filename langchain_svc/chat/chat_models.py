@@ -189,7 +189,7 @@ class ChatSvc(CitingModel, BaseChatModel):
     """
 
     # Misspelt settings are refused by name before; this tells Pydantic's plugin of mypy.
-    model_config = ConfigDict(extra="forbid")
+    model_config = ConfigDict(extra="forbid", defer_build=False)
 
     interfaces = (V1, GENERAL)
 
