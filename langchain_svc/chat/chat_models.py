@@ -40,7 +40,6 @@ from .._service import (
 )
 from .._wire import Event, v1
 from ..config import GENERAL, V1, Interface
-from ..errors import SvcRequestError
 from ..images import ImageStore
 from .citing_model import CitingModel
 from .interfaces import CHAT_INTERFACES, ChatInterface, InterfaceName
@@ -389,9 +388,8 @@ class ChatSvc(CitingModel, BaseChatModel):
             **self._identifying_params,
             "_type": self._llm_type,
             "stop": self.stop if stop is None else stop,
+            **traced_options(type(self), kwargs),
         }
-        if kwargs:
-            params |= traced_options(type(self), kwargs)
         return {**params, "model_name": params["model"]}
 
     def _combine_llm_outputs(
@@ -659,10 +657,6 @@ class ChatSvc(CitingModel, BaseChatModel):
     ) -> Turn:
         model = options.model
         chat = CHAT_INTERFACES[self.interface]
-        # A call's own settings, and those that were assigned later, are not checked before.
-        problem = chat.problem(model)
-        if problem is not None:
-            raise SvcRequestError(problem)
         new_parser: Callable[[], AnswerParser[list[Event]]] = CompletionParser
         if stream:
             new_parser = self._new_event_parser

@@ -356,6 +356,8 @@ def traced_options(
     Each has the name of the model's own setting, whose place it takes. No header is among them, and
     no unknown name, which may be `api_key`.
     """
+    if not settings:
+        return {}
     valid_names = (kind.overrides | _CHAT_OPTIONS) - {"extra_headers"}
     named = [(ALIASES.get(name, name), value) for name, value in settings.items()]
     return {name: value for name, value in named if name in valid_names}

@@ -13,7 +13,7 @@ from langchain_core.utils.function_calling import convert_to_openai_tool
 from .._base.tokens import TOKENS_A_TURN, estimate_tokens
 from .._calls import FORMATS, NO_OFFER, Format
 from .._service import reveal_secret
-from ..errors import SvcContextOverflowError
+from ..errors import SvcContextOverflowError, SvcRequestError
 from .messages import (
     answers_at_once,
     conversation_nonce,
@@ -36,10 +36,15 @@ def new_turn(
     """A turn whose first exchange is ready to run.
 
     Raises:
-        SvcRequestError: The conversation cannot be sent.
+        SvcRequestError: The conversation or a setting cannot be sent.
         SvcContextOverflowError: It cannot fit into the model's window.
     """
     model = options.model
+    interface = model.chat_interface
+    # A call's own settings, and those that were assigned later, are not checked before.
+    problem = interface.problem(model)
+    if problem is not None:
+        raise SvcRequestError(problem)
     holds_calls = has_calls(messages)
     calls_before = options.offer is None and holds_calls
     tool_format = FORMATS[model.tool_format]
@@ -71,7 +76,7 @@ def new_turn(
         model=model.model,
         stops=model.stop or (),
         reader=reader,
-        as_one_text=model.chat_interface.as_one_text,
+        as_one_text=interface.as_one_text,
         pseudonyms=model.pseudonyms,
         defuse_text=tool_format.written,
         on_cut=model.on_cut,

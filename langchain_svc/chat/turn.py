@@ -305,9 +305,7 @@ class Turn:
             if self._pseudonyms is not None:
                 last_parts = self._given_out(last_parts)
             parts += last_parts
-        self._is_cut = is_cut(reason) or (
-            self._is_abandoned and is_cut(self._cut_reason)
-        )
+        self._is_cut = self._ends_cut(reason)
         if self._is_cut and self._on_cut == "error":
             raise SvcOutputError(
                 f"The answer was cut off (finish_reason {reason!r}; max_tokens sets "
@@ -327,6 +325,10 @@ class Turn:
             parts += self._rest_given_out(cut=self._is_cut)
         self._ask_again_or_end(reason, may_ask=may_ask)
         return parts
+
+    def _ends_cut(self, reason: str | None) -> bool:
+        """Whether the answer is not whole, for whatever reason."""
+        return is_cut(reason) or (self._is_abandoned and is_cut(self._cut_reason))
 
     def _may_ask(self, reason: str | None) -> bool:
         """Whether the model may be told that its answer will not do."""
