@@ -83,10 +83,14 @@ def to_wire(
     if preamble:
         leading = [*takewhile(_is_system, messages)]
         parts.insert(len(leading), (_PREAMBLE, preamble))
-    turns = _joined(
-        [_in_role(role, text, system_role) for role, text in _joined(parts)]
-    )
-    return [{"role": role, "content": text} for role, text in turns]
+    turns: WireMessages = []
+    for kind, part in _joined(parts):
+        role, text = _in_role(kind, part, system_role)
+        if turns and turns[-1]["role"] == role:
+            turns[-1]["content"] += _JOINT + text
+        else:
+            turns.append({"role": role, "content": text})
+    return turns
 
 
 _PREAMBLE = "preamble"
