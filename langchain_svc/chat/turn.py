@@ -347,8 +347,8 @@ class Turn:
         out_of_room = is_out_of_room(reason)
         if is_cut(reason) and not out_of_room:
             return False  # it may not go on, as after a content filter
-        if self._stands_still:
-            return False
+        if self._began_anew:
+            return False  # it was told to go on and did not: it would not once more
         text = self._text_so_far
         wants_rest = self._reader.wants_rest(text, out_of_room=out_of_room)
         if out_of_room and self._on_cut == "continue" and not self._reader.is_copy:
@@ -362,10 +362,8 @@ class Turn:
 
     @property
     def _stands_still(self) -> bool:
-        """Whether the model was told to go on and did not: it would not once more."""
-        if self._joint is None:
-            return False
-        return self._began_anew or len(self._text_so_far.rstrip()) <= self._size_before
+        """Whether the model was told to go on and added nothing."""
+        return len(self._text_so_far.rstrip()) <= self._size_before
 
     @property
     def _text_so_far(self) -> str:
