@@ -11,7 +11,7 @@ import os
 import re
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from importlib.util import find_spec
 from urllib.parse import SplitResult, urlsplit, urlunsplit
 
@@ -52,7 +52,7 @@ class Interface:
     """Whether a request without a body says Content-Type too: v1 API (section 4, rule 4) and
     medical API (section 5) want it in every request, general API (section 1) does not."""
 
-    @property
+    @cached_property
     def setting(self) -> str:
         """What errors call the setting of its base URL."""
         return f"{self.url_word} ({self.url_env})"

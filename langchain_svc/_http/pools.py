@@ -10,8 +10,8 @@ import asyncio
 import threading
 import time
 from collections import deque
-from collections.abc import AsyncIterator, Generator, Iterator
-from contextlib import contextmanager, suppress
+from collections.abc import AsyncIterator, Iterator
+from contextlib import suppress
 from typing import Any, Generic, Self, TypeVar
 
 from .base import Origin
@@ -26,22 +26,26 @@ _IDLE_SECONDS = 15.0
 _C = TypeVar("_C", Connection, AsyncConnection)
 
 
-@contextmanager
-def _translated(*, connecting: bool = False) -> Generator[None, None, None]:
-    """Raise errors as httpcore's, which httpx knows."""
-    timeout: type[Exception] = httpcore.ReadTimeout
-    failure: type[Exception] = httpcore.ReadError
-    if connecting:
-        timeout = httpcore.ConnectTimeout
-        failure = httpcore.ConnectError
-    try:
-        yield
-    except BadAnswerError as error:
-        raise httpcore.RemoteProtocolError(str(error)) from None
-    except TimeoutError as error:
-        raise timeout(str(error)) from None
-    except OSError as error:
-        raise failure(str(error)) from None
+class _Translation:
+    """The block in which errors are raised as httpcore's, which httpx knows."""
+
+    def __init__(self, timeout: type[Exception], failure: type[Exception]) -> None:
+        self._timeout = timeout
+        self._failure = failure
+
+    def __enter__(self) -> None: ...
+
+    def __exit__(self, _: object, error: BaseException | None, __: object) -> None:
+        if isinstance(error, BadAnswerError):
+            raise httpcore.RemoteProtocolError(str(error)) from None
+        if isinstance(error, TimeoutError):
+            raise self._timeout(str(error)) from None
+        if isinstance(error, OSError):
+            raise self._failure(str(error)) from None
+
+
+_CONNECTING = _Translation(httpcore.ConnectTimeout, httpcore.ConnectError)
+_TALKING = _Translation(httpcore.ReadTimeout, httpcore.ReadError)
 
 
 class _IdleConnections(Generic[_C]):
@@ -57,14 +61,15 @@ class _IdleConnections(Generic[_C]):
 
     def _reuse(self) -> _C | None:
         """An idle connection that can carry another request, if there is one."""
-        with suppress(IndexError):  # another thread takes them, too
+        try:
             while True:
                 connection = self._idle.pop()
                 is_fresh = time.monotonic() - connection.idle_since < _IDLE_SECONDS
                 if is_fresh and connection.usable:
                     return connection
                 connection.close()
-        return None
+        except IndexError:  # none is left, since another thread takes them, too
+            return None
 
     def give_back(self, connection: _C | None, *, broken: bool = False) -> None:
         """A request is over: its place is free, and its connection may be used again."""
@@ -77,9 +82,11 @@ class _IdleConnections(Generic[_C]):
         now = time.monotonic()
         connection.idle_since = now
         self._idle.append(connection)
-        with suppress(IndexError):  # another thread takes them, too
+        try:
             while self._idle[0].idle_since < now - _IDLE_SECONDS:
                 self._idle.popleft().close()
+        except IndexError:  # another thread takes them, too
+            pass
         if self.closed:  # after the append: it may be closed in this moment
             self.close()
 
@@ -136,14 +143,14 @@ class _Response(Generic[_C]):
     def __iter__(self: _Response[Connection]) -> Iterator[bytes]:
         read_body = self._connection.read_body
         timeouts = self._timeouts
-        with _translated():
+        with _TALKING:
             while data := read_body(timeouts):
                 yield data
 
     async def __aiter__(self: _Response[AsyncConnection]) -> AsyncIterator[bytes]:
         read_body = self._connection.read_body
         timeouts = self._timeouts
-        with _translated():
+        with _TALKING:
             while data := await read_body(timeouts):
                 yield data
 
@@ -174,10 +181,10 @@ class Pool(_IdleConnections[Connection]):
         try:
             connection = self._reuse()
             if connection is None:
-                with _translated(connecting=True):
+                with _CONNECTING:
                     connection = Connection.open(self.origin, timeouts)
             data = _head(request) + b"".join(request.stream)
-            with _translated():
+            with _TALKING:
                 connection.send_request(data, timeouts)
         except BaseException:
             self.give_back(connection, broken=True)
@@ -202,10 +209,10 @@ class AsyncPool(_IdleConnections[AsyncConnection]):
         try:
             connection = self._reuse()
             if connection is None:
-                with _translated(connecting=True):
+                with _CONNECTING:
                     connection = await AsyncConnection.open(self.origin, timeouts)
             data = _head(request) + b"".join([part async for part in request.stream])
-            with _translated():
+            with _TALKING:
                 await connection.send_request(data, timeouts)
         except BaseException:
             self.give_back(connection, broken=True)

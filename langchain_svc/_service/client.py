@@ -137,10 +137,13 @@ class Link:
     def __init__(self, connections: Connections, client: httpx.Client | None) -> None:
         self._connections = connections
         self._client = client
-        self._failures = failures_of(library_of(client))
         self._response: httpx.Response | None = None
         self._body: Iterator[bytes] = iter(())
         self.quiet = False  # our own connections log nothing while they read
+
+    @property
+    def _failures(self) -> Failures:
+        return failures_of(library_of(self._client))  # looked up where one has come
 
     def open(self, step: Open) -> Reply:
         try:
@@ -156,7 +159,8 @@ class Link:
         self._body = iter(cast("httpx.SyncByteStream", response.stream))
         self._response = response
         self.quiet = self._client is None and not self._connections.by_proxy
-        return Head(response.status_code, response.headers)
+        # Plain texts: each look-up in httpx's headers goes through all of them.
+        return Head(response.status_code, dict(response.headers.items()))
 
     def read(self, _: Read) -> Reply:
         try:
@@ -216,10 +220,13 @@ class AsyncLink:
     ) -> None:
         self._connections = connections
         self._client = client
-        self._failures = failures_of(library_of(client))
         self._response: httpx.Response | None = None
         self._body: AsyncIterator[bytes] | None = None
         self.quiet = False  # as a Link's
+
+    @property
+    def _failures(self) -> Failures:
+        return failures_of(library_of(self._client))  # looked up where one has come
 
     async def open(self, step: Open) -> Reply:
         try:
@@ -236,7 +243,7 @@ class AsyncLink:
         self._body = aiter(cast("httpx.AsyncByteStream", response.stream))
         self._response = response
         self.quiet = self._client is None and not self._connections.by_proxy
-        return Head(response.status_code, response.headers)
+        return Head(response.status_code, dict(response.headers.items()))
 
     async def read(self, _: Read) -> Reply:
         assert self._body is not None  # noqa: S101  # it is read after it was opened

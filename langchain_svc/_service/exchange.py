@@ -51,6 +51,7 @@ from .steps import (
     Sleep,
     Step,
     TryEnd,
+    TryLog,
     Wait,
 )
 from .wording import (
@@ -120,7 +121,8 @@ def converse(exchange: Exchange[T]) -> Conversation[T]:
                     failure = yield from _attempt(exchange, parser)
                 else:
                     failure = yield from _admitted(exchange, parser, exchange.limiter)
-                yield from _record_end(exchange, failure)
+                if exchange.try_log is not None:
+                    yield from _record_end(exchange.try_log, failure)
                 if failure is None:
                     exchange.retry_budget.record_success()
                     return
@@ -139,16 +141,12 @@ def converse(exchange: Exchange[T]) -> Conversation[T]:
         failure = None
 
 
-def _record_end(
-    exchange: Exchange[T], failure: _Failure | None
-) -> Generator[Step | T, Reply, None]:
+def _record_end(log: TryLog, failure: _Failure | None) -> Generator[Step, Reply, None]:
     """Tells whoever keeps tries on record how one ended that had begun."""
-    if exchange.try_log is None:
-        return
     if failure is None:
-        yield Record(exchange.try_log, TryEnd("answered"))
+        yield Record(log, TryEnd("answered"))
     elif failure.outcome:
-        yield Record(exchange.try_log, TryEnd(failure.outcome, failure.sent))
+        yield Record(log, TryEnd(failure.outcome, failure.sent))
 
 
 def _announce_retry(
@@ -324,9 +322,22 @@ def _attempt(
     if exchange.limits.timeout is not None:
         idle = exchange.limits.timeout
     timeouts = Timeouts(idle, exchange.until)
-    head = yield from _open(exchange, timeouts)
-    if isinstance(head, _Failure):
-        return head
+    exchange.head = None
+    opened_at = exchange.clock()
+    if opened_at >= exchange.until:
+        return _Failure(deadline_error(exchange), again=False, sent=False)
+    if exchange.try_log is not None:  # the request is on record before it is sent
+        refusal = yield Record(exchange.try_log)
+        if isinstance(refusal, errors.SvcError):
+            return _Failure(refusal, again=False, sent=False)
+    head = yield Open(exchange.request, timeouts)
+    if isinstance(head, Loss):
+        return _lost(exchange, head)
+    assert isinstance(head, Head)  # noqa: S101  # what Open is answered with
+    exchange.head = head
+    if head.status not in TROUBLE:
+        budget = exchange.retry_budget
+        budget.answered_at = max(budget.answered_at, opened_at)
     if not 200 <= head.status < 300:
         return (yield from _refusal(exchange, head, timeouts))
     parser.read_head(head)
@@ -352,33 +363,15 @@ def _attempt(
     return failure
 
 
-def _open(
-    exchange: Exchange[T], timeouts: Timeouts
-) -> Generator[Step | T, Reply, Head | _Failure]:
-    """Sends the request, which is on record before, and waits for the head of its answer."""
-    exchange.head = None
-    opened_at = exchange.clock()
-    if opened_at >= exchange.until:
-        return _Failure(deadline_error(exchange), again=False, sent=False)
-    if exchange.try_log is not None:
-        refusal = yield Record(exchange.try_log)
-        if isinstance(refusal, errors.SvcError):
-            return _Failure(refusal, again=False, sent=False)
-    head = yield Open(exchange.request, timeouts)
-    if isinstance(head, Loss):
-        return _Failure(
-            connection_error(exchange, head),
-            again=exchange.limits.resend or not head.sent,
-            of_service=exchange.clock() < exchange.until,
-            sent=head.sent,
-            outcome=outcome_of_loss(head),
-        )
-    assert isinstance(head, Head)  # noqa: S101  # what Open is answered with
-    exchange.head = head
-    if head.status not in TROUBLE:
-        budget = exchange.retry_budget
-        budget.answered_at = max(budget.answered_at, opened_at)
-    return head
+def _lost(exchange: Exchange[Any], loss: Loss) -> _Failure:
+    """A try to which no answer came."""
+    return _Failure(
+        connection_error(exchange, loss),
+        again=exchange.limits.resend or not loss.sent,
+        of_service=exchange.clock() < exchange.until,
+        sent=loss.sent,
+        outcome=outcome_of_loss(loss),
+    )
 
 
 def _receive(

@@ -137,8 +137,9 @@ def reveal_secret(secret: Secret) -> str | None:
 class SettingsFields(BaseModel):
     """How to reach the service, how long to wait and how often to try."""
 
+    # Of a mixin nobody makes an object: only the classes that stand on it are built when imported.
     model_config: ClassVar[ConfigDict] = ConfigDict(
-        arbitrary_types_allowed=True, hide_input_in_errors=True
+        arbitrary_types_allowed=True, hide_input_in_errors=True, defer_build=True
     )
 
     interfaces: ClassVar[tuple[Interface, ...]] = ()

@@ -38,7 +38,6 @@ class EventParser(AnswerParser[list[Event]]):
     """
 
     def __init__(self, *, merge: bool = True, strict_end: bool = True) -> None:
-        super().__init__()
         self._merge = merge
         self._strict_end = strict_end
         self._decoder = StreamDecoder()
@@ -99,7 +98,6 @@ class WholeParser(AnswerParser[T]):
     whole = True
 
     def __init__(self, parse: Callable[[bytes], T]) -> None:
-        super().__init__()
         self._parse = parse
         self._parts: list[bytes] = []
         self._status = 0
@@ -111,16 +109,16 @@ class WholeParser(AnswerParser[T]):
         self._parts.append(data)
 
     def close(self) -> T | None:
+        return restored(self._answer(), self.pseudonyms)
+
+    def _answer(self) -> T | None:
+        """The answer as the service wrote it; None where it cannot be read."""
         try:
-            answer = self._parse(b"".join(self._parts))
+            return self._parse(b"".join(self._parts))
         except UnreadableError as error:
             self.fault = str(error)
             self.error = error.error
             return None
-        return self._given_out(answer)
-
-    def _given_out(self, answer: T) -> T:
-        return restored(answer, self.pseudonyms)
 
     def failure(self, message: str, loss: Loss | None) -> errors.SvcError:
         if loss is None:
@@ -158,11 +156,8 @@ class CompletionParser(WholeParser[list[Event]]):
             raise UnreadableError(parser.fault, parser.error)
         return events
 
-    def _given_out(self, answer: list[Event]) -> list[Event]:
-        return answer
-
     def close(self) -> list[Event] | None:
-        events = super().close()
+        events = self._answer()
         for event in events or ():
             if isinstance(event, Usage):
                 self.usage = event.counts

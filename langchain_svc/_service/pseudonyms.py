@@ -53,7 +53,7 @@ def pseudonyms_of_run(
     config = kwargs.get("config")
     if config is None and len(args) > 1:
         config = args[1]
-    if not isinstance(config, Mapping):
+    if config is None or not isinstance(config, Mapping):
         config = var_child_runnable_config.get()  # of the chain or agent around it
     if not config:
         return None

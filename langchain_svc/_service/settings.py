@@ -118,8 +118,10 @@ class ServiceSettings(CopyableSettings):
             raise SvcRequestError(
                 f"{type(self).__name__} has no key for the {interface.name} interface"
             )
-        self._refuse_incomplete_pickle()
-        require_key(interface, reveal_secret(self.api_key))
+        if self._unpicklable_fields:
+            self._refuse_incomplete_pickle()
+        if self.api_key is None:
+            require_key(interface, None)
         base_url = require_url(interface, getattr(self, interface.url_word))
         # Only now, so that no frame of an error has it among its variables.
         key = require_key(interface, reveal_secret(self.api_key))

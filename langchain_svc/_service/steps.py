@@ -11,6 +11,7 @@ import time
 from collections.abc import Callable, Generator, Mapping
 from contextvars import ContextVar
 from dataclasses import dataclass, field
+from functools import lru_cache
 from types import MappingProxyType
 from typing import Generic, NamedTuple, Protocol, TypeVar
 
@@ -277,16 +278,14 @@ class AnswerParser(Generic[T]):
     """
 
     whole = False
+    fault: str | None = None
+    error: object = None
+    delivered = False
+    complete = False
+    ended = False
+    usage: Mapping[str, int] | None = None
+    length: int | None = None
     pseudonyms: Pseudonymizer | None = None
-
-    def __init__(self) -> None:
-        self.fault: str | None = None
-        self.error: object = None
-        self.delivered = False
-        self.complete = False
-        self.ended = False
-        self.usage: Mapping[str, int] | None = None
-        self.length: int | None = None
 
     def read_head(self, head: Head) -> None:
         raise NotImplementedError
@@ -326,6 +325,7 @@ class Exchange(Generic[T]):
         self.until: float = self.limits.until(self.clock())
 
 
+@lru_cache(maxsize=64)  # an object asks the same few again and again
 def origin(url: str) -> str:
     """The scheme, host and port of a URL."""
     return "/".join(url.split("/", 3)[:3])

@@ -7,8 +7,8 @@ its reader waits with that much of it, and no more.
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Generator, Iterable, Iterator, Sequence
-from functools import lru_cache
+from collections.abc import Collection, Iterable, Sequence
+from functools import cache, lru_cache
 
 _LONGEST_HALF = 80
 
@@ -17,6 +17,9 @@ class Markers:
     """Markers that count anywhere, others that count where a line begins, and patterns beside them.
 
     `half` finds what may still become one of these patterns, at the end of a text.
+
+    Attributes:
+        search: Finds the first marker of a text from a place on.
     """
 
     def __init__(
@@ -36,15 +39,11 @@ class Markers:
             patterns.append(f"(?P<marker>{'|'.join(words)})")
         if others:
             patterns.append(others)
-        self._pattern = re.compile("|".join(patterns))
+        self.search = re.compile("|".join(patterns)).search
         self._half = half
         self._beginnings = _beginnings(plain)
         self._line_beginnings = _beginnings(line_starts)
         self._longest = max(map(len, [*plain, *line_starts]), default=0)
-
-    def search(self, text: str, at: int) -> re.Match[str] | None:
-        """The first marker from `at` on."""
-        return self._pattern.search(text, at)
 
     def may_begin(self, text: str, at: int) -> bool:
         """Whether the text from `at` on may be half of a marker: only near its end it can be."""
@@ -137,15 +136,23 @@ def closer_of(mark: str) -> str:
 
 OPENS = rf"{NATIVE}|<(?i:{_SPOKEN_NAMES})>"
 CLOSES = rf"{NATIVE_ENDS}|</(?i:{_SPOKEN_NAMES})>|<\|channel\|>final<\|message\|>"
-TAG = re.compile(rf"(?P<opens>{OPENS})|{CLOSES}")
-CLOSE = re.compile(CLOSES)
+
+
+@cache  # here and below, what few texts need is compiled when one does
+def _tag() -> re.Pattern[str]:
+    return re.compile(rf"(?P<opens>{OPENS})|{CLOSES}")
+
+
+@cache
+def _close() -> re.Pattern[str]:
+    return re.compile(CLOSES)
 
 
 def without_reasoning(text: str) -> str:
     """What a text says beside its reasoning."""
     content: list[str] = []
     at = 0
-    while tag := TAG.search(text, at):
+    while tag := _tag().search(text, at):
         if not tag["opens"]:
             content.clear()  # its beginning is missing: all that precedes it is reasoning
             at = tag.end()
@@ -158,7 +165,7 @@ def without_reasoning(text: str) -> str:
 
 def end_of_reasoning(text: str, opening: re.Match[str]) -> int:
     """Where the reasoning ends that this mark opens; an answer that was cut off ends in it."""
-    closing = CLOSE.search(text, opening.end())
+    closing = _close().search(text, opening.end())
     if closing is None:
         return len(text)
     return closing.end()
@@ -167,13 +174,16 @@ def end_of_reasoning(text: str, opening: re.Match[str]) -> int:
 _FIRST = "<[◁"  # what every mark begins with
 _MARKS = re.compile(f"[{re.escape(_FIRST)}]")
 _LINE_ENDS = ("", "\n", "\r")
-_OPENING = {
-    False: Markers(
-        others=rf"(?P<opens>(?<![^\n])(?:{NATIVE}))|{NATIVE_ENDS}", half=HALF_MARK
-    ),
-    True: Markers(others=rf"(?P<opens>(?<![^\n])(?:{OPENS}))|{CLOSES}", half=HALF_MARK),
-}
-_BEGINS = {False: re.compile(NATIVE), True: re.compile(OPENS)}
+
+
+@cache
+def _begins(opens: str) -> re.Pattern[str]:
+    return re.compile(opens)
+
+
+@cache
+def _markers(opens: str, closes: str) -> Markers:
+    return Markers(others=rf"(?P<opens>(?<![^\n])(?:{opens}))|{closes}", half=HALF_MARK)
 
 
 @lru_cache(maxsize=64)
@@ -185,7 +195,6 @@ CONTENT = "content"
 REASONING = "reasoning"
 ALL_WAS_REASONING = "all was reasoning"
 Segment = tuple[str, str]  # one of these three, and its text
-Splitting = Generator[Segment, None, str]  # returns the text that is still to be split
 
 
 class ReasoningSplitter:
@@ -198,13 +207,15 @@ class ReasoningSplitter:
     """
 
     def __init__(self, *, spoken: bool = False) -> None:
-        self._begins = _BEGINS[spoken]
-        self._opening = _OPENING[spoken]
+        self._opens = OPENS if spoken else NATIVE
+        self._closes = CLOSES if spoken else NATIVE_ENDS
         self._buffer = ""  # the end of the text, which may be half of a mark
         self._before = ""  # the last character of the content
         self._closer = ""
         self._mode = self._split_beginning
         self._in_doubt = True  # content does not simply pass
+        self._is_final = False  # nothing follows the text
+        self._segments: list[Segment] = []
 
     def parse_chunk(self, text: str) -> Iterable[Segment]:
         """The segments that a chunk completes."""
@@ -221,48 +232,54 @@ class ReasoningSplitter:
             return self._split("", final=True)
         return ()
 
-    def _split(self, text: str, *, final: bool) -> Iterator[Segment]:
+    def _split(self, text: str, *, final: bool) -> list[Segment]:
         text = self._buffer + text
         self._buffer = ""
+        self._is_final = final
+        self._segments = []
         while text:
-            text = yield from self._mode(text, final)
+            text = self._mode(text)
         self._in_doubt = self._mode != self._split_content
+        return self._segments
+
+    # Each mode adds segments, and returns the text that is still to be split.
 
     def _wait_with(self, text: str) -> str:
         self._buffer = text
         return ""
 
-    def _split_beginning(self, text: str, final: bool) -> Splitting:  # noqa: FBT001
+    def _split_beginning(self, text: str) -> str:
         """Of the answer, or after a thought: white space before a thought belongs to it."""
         rest = text.lstrip()
         if rest and rest[0] in _FIRST:
-            opener = self._begins.match(rest)
+            opener = _begins(self._opens).match(rest)
             if opener:
                 self._closer = closer_of(opener[0])
                 self._mode = self._split_thought
                 return rest[opener.end() :]
         may_open = not rest or HALF_MARK.match(rest)
-        if may_open and not final:
+        if may_open and not self._is_final:
             return self._wait_with(text)
         self._mode = self._split_content
-        yield from ()
         if self._closer:  # the white space separates the thought from the answer
             return rest
         return text
 
-    def _split_content(self, text: str, final: bool) -> Splitting:  # noqa: FBT001
+    def _split_content(self, text: str) -> str:
         # A mark counts by the character before it, so the search begins behind that one.
         begin = len(self._before)
         text = self._before + text
-        mark = self._opening.search(text, begin)
-        if mark:
-            end = mark.start()
-        elif final:
-            end = len(text)
-        else:
-            end = self._opening.beginning(text, begin)
+        mark = None
+        end = len(text)
+        if _MARKS.search(text, begin):
+            markers = _markers(self._opens, self._closes)
+            mark = markers.search(text, begin)
+            if mark:
+                end = mark.start()
+            elif not self._is_final:
+                end = markers.beginning(text, begin)
         if end > begin:
-            yield CONTENT, text[begin:end]
+            self._segments.append((CONTENT, text[begin:end]))
             self._before = text[end - 1]
         if mark is None:
             return self._wait_with(text[end:])
@@ -271,29 +288,29 @@ class ReasoningSplitter:
             self._closer = closer_of(mark[0])
             self._mode = self._split_thought
             return rest
-        if not rest and not final:
+        if not rest and not self._is_final:
             return self._wait_with(mark[0])  # it may end its line
         if rest[:1] not in _LINE_ENDS and self._before not in _LINE_ENDS:
             # A closing mark amid a line is spoken of.
-            yield CONTENT, mark[0]
+            self._segments.append((CONTENT, mark[0]))
             self._before = mark[0][-1]
             return rest
-        yield ALL_WAS_REASONING, ""
+        self._segments.append((ALL_WAS_REASONING, ""))
         self._closer = mark[0]
         self._mode = self._split_beginning
         return rest
 
-    def _split_thought(self, text: str, final: bool) -> Splitting:  # noqa: FBT001
+    def _split_thought(self, text: str) -> str:
         markers = _closing(self._closer)
         closing = markers.search(text, 0)
         if closing:
             end = closing.start()
-        elif final:
+        elif self._is_final:
             end = len(text)
         else:
             end = markers.beginning(text, 0)
         if end:
-            yield REASONING, text[:end]
+            self._segments.append((REASONING, text[:end]))
         if closing is None:
             return self._wait_with(text[end:])
         self._mode = self._split_beginning

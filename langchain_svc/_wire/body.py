@@ -51,15 +51,14 @@ class BodyDecoder:
         data = raw
         if not self._is_plain:
             data = self._decompress(raw)
-        remaining = self._remaining - len(data)
-        self._check(remaining)
-        self._remaining = remaining
+        self._remaining -= len(data)
+        if self._remaining < 0:
+            raise self._too_large()
         return data
 
-    def _check(self, remaining: int) -> None:
-        if remaining < 0:
-            limit = f"{self._limit} bytes (max_response_bytes sets the limit)"
-            raise TooLargeError(f"it is larger than {limit}")
+    def _too_large(self) -> TooLargeError:
+        limit = f"{self._limit} bytes (max_response_bytes sets the limit)"
+        return TooLargeError(f"it is larger than {limit}")
 
     def close(self) -> None:
         """Checks that the compressed form has come to its end."""
@@ -81,7 +80,8 @@ class BodyDecoder:
                 raise BodyError("its compressed form is damaged") from None
             parts.append(part)
             remaining -= len(part)
-            self._check(remaining)
+            if remaining < 0:
+                raise self._too_large()
             unread = self._inflate.unconsumed_tail or self._inflate.unused_data
             start += len(window) - len(unread)
         if len(parts) == 1:

@@ -168,9 +168,10 @@ def read_usage(usage: object) -> dict[str, int] | None:
         return None
     counts = {}
     for key, name in _COUNTS:
-        count = whole_number(usage.get(key))
-        if count is not None:
-            counts[name] = count
+        if key in usage:
+            count = whole_number(usage[key])
+            if count is not None:
+                counts[name] = count
     for place, name in _DETAILS:
         details = usage.get(place)
         if isinstance(details, dict):

@@ -86,24 +86,20 @@ CHAT_CLOSED = ("model", "messages")
 
 def chat_body(
     messages: Sequence[Mapping[str, str]],
-    settings: Mapping[str, object],
     *,
+    model: str | None,
+    temperature: float | None,
+    max_tokens: int | None,
     stream: bool,
     extra: Mapping[str, object],
 ) -> bytes:
-    """The bytes of a chat completion request.
-
-    Args:
-        messages: The conversation.
-        settings: The values of `CHAT_SETTINGS`.
-        stream: Whether the answer is to come in pieces.
-        extra: Fields beside the documented ones, which the caller asked to send.
-    """
+    """The bytes of a chat request; what is None is left out, and `extra` is further fields."""
     # The order is fixed, so that the same request is the same bytes in every cassette.
     body = {
-        "model": settings["model"],
+        "model": model,
         "messages": messages,
-        **settings,
+        "temperature": temperature,
+        "max_tokens": max_tokens,
         "stream": stream or None,
     }
     return dump_json({**drop_none(body), **extra})

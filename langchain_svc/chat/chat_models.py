@@ -188,7 +188,7 @@ class ChatSvc(CitingModel, BaseChatModel):
     """
 
     # Misspelt settings are refused by name before; this tells Pydantic's plugin of mypy.
-    model_config: ClassVar[ConfigDict] = ConfigDict(extra="forbid")
+    model_config: ClassVar[ConfigDict] = ConfigDict(extra="forbid", defer_build=False)
 
     interfaces: ClassVar[tuple[Interface, ...]] = (V1, GENERAL)
 

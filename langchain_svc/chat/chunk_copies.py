@@ -70,7 +70,9 @@ def _copy_model(
     copied = object.__new__(type(model))
     set_attribute = object.__setattr__  # pydantic's own would check the names
     set_attribute(copied, "__dict__", fields)
-    set_attribute(copied, "__pydantic_fields_set__", model.model_fields_set.copy())
+    set_attribute(
+        copied, "__pydantic_fields_set__", model.__pydantic_fields_set__.copy()
+    )
     set_attribute(copied, "__pydantic_extra__", extra)
     set_attribute(copied, "__pydantic_private__", None)
     return copied

@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Any, Literal, Protocol
 from .._calls import conversation_text
 from .._wire import general, v1
 from ..config import GENERAL, V1, Interface
-from ..errors import SvcRequestError
 from .profiles import documented_profile, text_profile
 
 if TYPE_CHECKING:
@@ -51,7 +50,7 @@ class ChatInterface:
         path: The path of its chat endpoint.
         models_path: The path of its listing of models.
         settings: The fields of a request that are settings of `ChatSvc`, by the same names.
-        new_body: Makes the bytes of a request, and refuses what `problem` does.
+        new_body: Makes the bytes of a request.
         problem: Says why the interface cannot take a model's settings; None where it can.
         profile: What the documents say about a model.
         closed: The fields of a request that are no text; see `hidden_body`.
@@ -71,19 +70,18 @@ class ChatInterface:
     as_one_text: bool = False
 
 
-def _refuse(problem: str | None) -> None:
-    # A call's own settings, and those that were assigned later, are not checked before.
-    if problem is not None:
-        raise SvcRequestError(problem)
-
-
 # -- v1: a list of turns ---------------------------------------------------------------------------
 
 
 def _v1_body(model: RequestSettings, messages: WireMessages, *, stream: bool) -> bytes:
-    _refuse(_v1_problem(model))
-    settings = {name: getattr(model, name) for name in v1.CHAT_SETTINGS}
-    return v1.chat_body(messages, settings, stream=stream, extra=model.extra_body)
+    return v1.chat_body(
+        messages,
+        model=model.model,
+        temperature=model.temperature,
+        max_tokens=model.max_tokens,
+        stream=stream,
+        extra=model.extra_body,
+    )
 
 
 def _v1_problem(model: RequestSettings) -> str | None:
@@ -98,7 +96,6 @@ def _v1_problem(model: RequestSettings) -> str | None:
 def _general_body(
     model: RequestSettings, messages: WireMessages, *, stream: bool
 ) -> bytes:
-    _refuse(_general_problem(model))
     turns = [(message["role"], message["content"]) for message in messages]
     return general.chat_body(
         conversation_text(turns),

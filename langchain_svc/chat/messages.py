@@ -75,20 +75,22 @@ def to_wire(
     Raises:
         SvcRequestError: A message cannot be said in text, or nothing is left to send.
     """
-    parts = [
-        *_rendered(
-            messages, tool_format, nonce, can_call=can_call, omit_images=omit_images
-        )
-    ]
+    parts = _rendered(
+        messages, tool_format, nonce, can_call=can_call, omit_images=omit_images
+    )
     if not any(map(itemgetter(1), parts)):
         raise SvcRequestError("There is nothing to send: no message holds any text")
     if preamble:
         leading = [*takewhile(_is_system, messages)]
         parts.insert(len(leading), (_PREAMBLE, preamble))
-    turns = _joined(
-        [_in_role(role, text, system_role) for role, text in _joined(parts)]
-    )
-    return [{"role": role, "content": text} for role, text in turns]
+    turns: WireMessages = []
+    for kind, part in _joined(parts):
+        role, text = _in_role(kind, part, system_role)
+        if turns and turns[-1]["role"] == role:
+            turns[-1]["content"] += _JOINT + text
+        else:
+            turns.append({"role": role, "content": text})
+    return turns
 
 
 _PREAMBLE = "preamble"
@@ -164,7 +166,9 @@ def texts_read(messages: Iterable[BaseMessage]) -> Iterator[tuple[str, str]]:
 def has_calls(messages: Iterable[BaseMessage]) -> bool:
     """Whether calls or results of tools stand in the conversation."""
     for message in messages:
-        if isinstance(message, _RESULTS) or getattr(message, "tool_calls", None):
+        if isinstance(message, _RESULTS):
+            return True
+        if isinstance(message, AIMessage) and message.tool_calls:
             return True
     return False
 
@@ -197,28 +201,30 @@ def _rendered(
     *,
     can_call: bool,
     omit_images: bool,
-) -> Iterator[tuple[str, str]]:
+) -> list[tuple[str, str]]:
     """Role and text of each message; the results of one round of calls share a text."""
+    parts: list[tuple[str, str]] = []
     authors = {m.name for m in messages if isinstance(m, AIMessage)}
     names: dict[str | None, str] = {}  # of calls, by their ids
     for _, group in groupby(messages, attrgetter("type")):
         neighbours = list(group)
         if isinstance(neighbours[0], _RESULTS):
             results = [_result(message, names) for message in neighbours]
-            yield "user", results_text(results, nonce, more=can_call)
+            parts.append(("user", results_text(results, nonce, more=can_call)))
             continue
         for message in neighbours:
             if isinstance(message, AIMessage):
                 for call in message.tool_calls:
                     names[call["id"]] = call["name"]
                 text = _assistant(message, tool_format, named=len(authors) > 1)
-                yield "assistant", text
+                parts.append(("assistant", text))
                 continue
             role = _role(message)
             text = _text(message, omit_images=omit_images)
             if role == "user" and text and message.name:
                 text = user_text(text, message.name)
-            yield role, text
+            parts.append((role, text))
+    return parts
 
 
 def _assistant(message: AIMessage, tool_format: Format, *, named: bool) -> str:

@@ -17,8 +17,8 @@ from typing import (
     get_args,
 )
 
-from langchain_core.documents import Document
 from pydantic import AfterValidator, BeforeValidator, TypeAdapter, ValidationError
+from typing_extensions import TypeAliasType
 
 from .._base.safe_errors import safe_repr
 from .._service import (
@@ -35,6 +35,7 @@ from ..errors import SvcRequestError
 if TYPE_CHECKING:
     from typing import Self
 
+    from langchain_core.documents import Document
     from langchain_core.language_models import ModelProfile
 
     from .._calls import ToolFormat
@@ -126,7 +127,7 @@ ContinueBy = Annotated[_Way, BeforeValidator(_check_continue_by)]
 Unsupported = Literal["keep", "drop", "error"]
 Doubtful = Literal["mark", "ask"]
 """What becomes of a statement whose quotes stand in no document."""
-DocumentLike = Document | str
+DocumentLike = TypeAliasType("DocumentLike", "Document | str")
 """A document that an answer may cite."""
 ModelId = Annotated[str, BeforeValidator(_check_model)]
 Temperature = Annotated[
@@ -355,6 +356,8 @@ def traced_options(
     Each has the name of the model's own setting, whose place it takes. No header is among them, and
     no unknown name, which may be `api_key`.
     """
+    if not settings:
+        return {}
     valid_names = (kind.overrides | _CHAT_OPTIONS) - {"extra_headers"}
     named = [(ALIASES.get(name, name), value) for name, value in settings.items()]
     return {name: value for name, value in named if name in valid_names}

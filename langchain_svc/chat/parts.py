@@ -6,14 +6,19 @@ The same reading serves whole answers and streams, so both give the same.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from langchain_core.messages import ToolCallChunk
-from langchain_core.tools import BaseTool
+from typing_extensions import TypeAliasType
 
 from .._text import ALL_WAS_REASONING, CONTENT, Segment
 
-ToolLike = Mapping[str, Any] | type | Callable[..., Any] | BaseTool
+if TYPE_CHECKING:
+    from langchain_core.tools import BaseTool
+
+ToolLike = TypeAliasType(
+    "ToolLike", "Mapping[str, Any] | type | Callable[..., Any] | BaseTool"
+)
 """What a tool may be given as."""
 FINAL = "svc_final_answer"
 """In `additional_kwargs`: the answer of a stream that has shown another, or another form of it."""

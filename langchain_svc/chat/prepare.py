@@ -12,7 +12,7 @@ from langchain_core.messages import BaseMessage
 from .._base.tokens import TOKENS_A_TURN, estimate_tokens
 from .._calls import FORMATS, NO_OFFER, Format
 from .._service import reveal_secret
-from ..errors import SvcContextOverflowError
+from ..errors import SvcContextOverflowError, SvcRequestError
 from .messages import (
     answers_at_once,
     conversation_nonce,
@@ -35,20 +35,31 @@ def new_turn(
     """A turn whose first exchange is ready to run.
 
     Raises:
-        SvcRequestError: The conversation cannot be sent.
+        SvcRequestError: The conversation or a setting cannot be sent.
         SvcContextOverflowError: It cannot fit into the model's window.
     """
     model = options.model
+    interface = model.chat_interface
+    # A call's own settings, and those that were assigned later, are not checked before.
+    problem = interface.problem(model)
+    if problem is not None:
+        raise SvcRequestError(problem)
     holds_calls = has_calls(messages)
     calls_before = options.offer is None and holds_calls
     tool_format = FORMATS[model.tool_format]
     nonce = ""
     if holds_calls:
         nonce = conversation_nonce(messages, reveal_secret(model.api_key) or "")
+    preamble = ""
+    if options.offer or options.response_format or calls_before:
+        preamble = _preamble(options, tool_format, calls_before=calls_before)
+        reader: AnswerReader = _reader_of(messages, options, stream=stream)
+    else:
+        reader = TextReader(split=model.reasoning == "split")
     turns = to_wire(
         messages,
         system_role=model.system_role,
-        preamble=_preamble(options, tool_format, calls_before=calls_before),
+        preamble=preamble,
         tool_format=tool_format,
         nonce=nonce,
         can_call=options.offer is not None,
@@ -58,17 +69,13 @@ def new_turn(
     if model.pseudonyms is not None:
         for turn in turns:
             turn["content"] = model.pseudonyms.hide(turn["content"])
-    if options.offer or options.response_format or calls_before:
-        reader: AnswerReader = _reader_of(messages, options, stream=stream)
-    else:
-        reader = TextReader(split=model.reasoning == "split")
     return Turn(
         new_exchange,
         turns,
         model=model.model,
         stops=model.stop or (),
         reader=reader,
-        as_one_text=model.chat_interface.as_one_text,
+        as_one_text=interface.as_one_text,
         pseudonyms=model.pseudonyms,
         defuse_text=tool_format.written,
         on_cut=model.on_cut,

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterable, Mapping
 from typing import Any
 
@@ -63,9 +62,10 @@ def summed_outputs(
     outputs: Iterable[Mapping[str, Any] | None], model: str | None
 ) -> dict[str, Any]:
     """The `llm_output` of several answers."""
-    counts: Counter[str] = Counter()
+    counts: dict[str, int] = {}
     for output in outputs:
         if output:
-            counts.update(output["token_usage"])
+            for name, count in output["token_usage"].items():
+                counts[name] = counts.get(name, 0) + count
             model = output["model_name"]
-    return {"token_usage": dict(counts), "model_name": model}
+    return {"token_usage": counts, "model_name": model}

@@ -154,6 +154,8 @@ class Turn:
         # Whether what comes now is no part of the answer, which so stays cut: nothing proves where
         # it joins, or the model has begun anew and what was yielded cannot be taken back.
         self._is_abandoned = False
+        # Whether it ended without being whole, for whatever reason.
+        self._is_cut = False
 
     @property
     def stopped(self) -> bool:
@@ -303,8 +305,8 @@ class Turn:
             if self._pseudonyms is not None:
                 last_parts = self._given_out(last_parts)
             parts += last_parts
-        cut = self._is_cut(reason)
-        if cut and self._on_cut == "error":
+        self._is_cut = self._ends_cut(reason)
+        if self._is_cut and self._on_cut == "error":
             raise SvcOutputError(
                 f"The answer was cut off (finish_reason {reason!r}; max_tokens sets "
                 "its length, and on_cut='continue' lets it go on): .raw has what came",
@@ -314,16 +316,17 @@ class Turn:
                 usage=self._usage,
                 finish_reason=reason,
             )
-        last_parts = self._reader.end_answer(cut=cut, last=not self._may_ask(reason))
+        may_ask = self._may_ask(reason)
+        last_parts = self._reader.end_answer(cut=self._is_cut, last=not may_ask)
         if self._pseudonyms is None:
             parts += last_parts
         else:
             parts += self._given_out(last_parts)
-            parts += self._rest_given_out(cut=cut)
-        self._ask_again_or_end(reason)
+            parts += self._rest_given_out(cut=self._is_cut)
+        self._ask_again_or_end(reason, may_ask=may_ask)
         return parts
 
-    def _is_cut(self, reason: str | None) -> bool:
+    def _ends_cut(self, reason: str | None) -> bool:
         """Whether the answer is not whole, for whatever reason."""
         return is_cut(reason) or (self._is_abandoned and is_cut(self._cut_reason))
 
@@ -344,8 +347,8 @@ class Turn:
         out_of_room = is_out_of_room(reason)
         if is_cut(reason) and not out_of_room:
             return False  # it may not go on, as after a content filter
-        if self._stands_still:
-            return False
+        if self._began_anew:
+            return False  # it was told to go on and did not: it would not once more
         text = self._text_so_far
         wants_rest = self._reader.wants_rest(text, out_of_room=out_of_room)
         if out_of_room and self._on_cut == "continue" and not self._reader.is_copy:
@@ -359,10 +362,8 @@ class Turn:
 
     @property
     def _stands_still(self) -> bool:
-        """Whether the model was told to go on and did not: it would not once more."""
-        if self._joint is None:
-            return False
-        return self._began_anew or len(self._text_so_far.rstrip()) <= self._size_before
+        """Whether the model was told to go on and added nothing."""
+        return len(self._text_so_far.rstrip()) <= self._size_before
 
     @property
     def _text_so_far(self) -> str:
@@ -411,7 +412,7 @@ class Turn:
             usage = add_usage(self._usage, usage)
         self._usage = usage
 
-    def _ask_again_or_end(self, reason: str | None) -> None:
+    def _ask_again_or_end(self, reason: str | None, *, may_ask: bool) -> None:
         """Ask once more, if the answer will not do and the model may be told; else it is over.
 
         Raises:
@@ -419,15 +420,14 @@ class Turn:
         """
         self.exchange = None
         repair_prompt = self._reader.repair_prompt
-        cut = self._is_cut(reason)
-        text = "".join(self._answer_texts)
-        if repair_prompt is None or not self._may_ask(reason):
+        if repair_prompt is None or not may_ask:
             if self._reader.failure is not None:
+                text = "".join(self._answer_texts)
                 raise SvcOutputError(
                     self._reader.failure,
-                    raw=restored_text(text, self._pseudonyms, cut=cut),
+                    raw=restored_text(text, self._pseudonyms, cut=self._is_cut),
                     usage=self._usage,
-                    finish_reason=reason if cut else None,
+                    finish_reason=reason if self._is_cut else None,
                 )
             return
         self._reasks_left -= 1
@@ -475,10 +475,8 @@ class Turn:
         """Why the answer ended, as a model that knows tools names it."""
         if self._reader.called:
             return "tool_calls"
-        if is_cut(reason):
-            return reason
-        if self._is_cut(reason):
-            return "length"
+        if self._is_cut:
+            return reason if is_cut(reason) else "length"
         if self._reader.malformed:
             return "malformed_tool_call"
         if self.stopped:
@@ -490,13 +488,17 @@ class Turn:
     def result(self) -> ChatResult:
         """The answer that was read."""
         metadata = self._names() | self._response_metadata()
+        fields: dict[str, Any] = {}
+        calls = [part for part in self._parts if part.call]
+        if calls:
+            fields["tool_calls"] = _tool_calls(calls)
+            fields["invalid_tool_calls"] = _invalid_calls(calls)
         message = AIMessage(
-            content="".join(part.content + part.json for part in self._parts),
-            tool_calls=_tool_calls(self._parts),
-            invalid_tool_calls=_invalid_calls(self._parts),
+            content="".join([part.content + part.json for part in self._parts]),
             additional_kwargs=_additional_kwargs(self._parts),
             usage_metadata=self._usage,
             response_metadata=metadata,
+            **fields,
         )
         # Older handlers look for these here and nowhere else.
         info = {"finish_reason": metadata["finish_reason"]}

@@ -26,7 +26,13 @@ from langchain_core.messages import ToolMessage
 from langchain_core.runnables import RunnableConfig
 from langchain_core.tools import BaseTool, BaseToolkit, ToolException
 from langchain_core.tools.base import ArgsSchema
-from pydantic import BeforeValidator, PrivateAttr, ValidationError, model_validator
+from pydantic import (
+    BeforeValidator,
+    ConfigDict,
+    PrivateAttr,
+    ValidationError,
+    model_validator,
+)
 
 from .._base.safe_errors import safe_repr
 from .._service import (
@@ -77,6 +83,8 @@ class ServiceTool(ServiceSettings, BaseTool):
     or a bulk run counts the failure. Setting `handle_tool_error` or `handle_validation_error`
     decides for both: False raises, anything else gives the text.
     """
+
+    model_config = ConfigDict(defer_build=False)
 
     response_format: Literal["content", "content_and_artifact"] = "content_and_artifact"
     handle_tool_error: bool | str | Callable[[ToolException], str] | None = failure_text
@@ -347,6 +355,8 @@ def _bounded(value: object, depth: int = _DEEPEST) -> object:
 
 class ServiceToolkit(ServiceSettings, BaseToolkit):
     """Tools with the settings of the toolkit, over its connections."""
+
+    model_config = ConfigDict(defer_build=False)
 
     def _new_tool(self, kind: type[ServiceTool], **settings: Any) -> ServiceTool:
         """A tool of this kind, with the toolkit's values of the settings that both have."""

@@ -19,7 +19,9 @@ def answer(message=None, **more):
     [("a\ud83cb", "a\ufffdb"), ("\ud83c\udde7", "🇧"), ("\udde7\ud83c", "\ufffd\ufffd")],
 )
 def test_lone_surrogates_become_replacement_characters(text, sent):
-    body = v1.chat_body([{"role": "user", "content": text}], {"model": "m"}, stream=False, extra={})
+    settings = {"model": "m", "temperature": None, "max_tokens": None}
+    messages = [{"role": "user", "content": text}]
+    body = v1.chat_body(messages, **settings, stream=False, extra={})
     assert json.loads(body)["messages"][0]["content"] == sent
 
 
