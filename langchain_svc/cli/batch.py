@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import math
 import os
 import shlex
 from dataclasses import dataclass, field
@@ -279,12 +280,9 @@ def _tell_estimate(
         bound = "about"
         source = "as in the journal's answers"
 
-    time = "unknown: --plan says how fast the service may be asked"
-    if isinstance(model.quota, svc.SvcQuota):
-        tokens = tokens_in + tokens_out
-        seconds = model.quota.eta(requests=estimate.requests, tokens=tokens)
-        time = f"{bound} {bulk.duration(seconds)} with the plan {args.plan}"
-
+    time = _time_by_plan(
+        args, model.quota, estimate.requests, tokens_in + tokens_out, bound
+    )
     price = (job.prices or {}).get(model.model or "")
     if price is not None:
         amount = tokens_in * price.input + tokens_out * price.output
@@ -309,6 +307,30 @@ def _tell_estimate(
     if problem or problems.bad:
         return _SOME_FAILED
     return 0
+
+
+def _time_by_plan(
+    args: argparse.Namespace, quota: object, requests: int, tokens: int, bound: str
+) -> str:
+    """How long the plan lets the run take, and how fast answers must be for that."""
+    if not isinstance(quota, svc.SvcQuota):
+        return "unknown: --plan says how fast the service may be asked"
+    limits = [
+        limit.limit
+        for limit in quota.snapshot().limits
+        if limit.interface in {"v1", "all"}
+    ]
+    if not any(limits):
+        return f"unknown: no limit of the plan {args.plan or 'learn'} is known here"
+    with svc.bulk_priority():  # as the run's own calls
+        seconds = quota.eta(requests=requests, tokens=tokens, interface="v1")
+    time = f"{bound} {bulk.duration(math.ceil(seconds))} with the plan {args.plan or 'learn'}"
+    if requests <= args.concurrency:
+        return time
+    slowest = math.floor(seconds * args.concurrency / requests)
+    if not slowest:
+        return f"as fast as answers come; {time}"
+    return f"{time}, if an answer takes no longer than {slowest:,} s"
 
 
 def _longest_row(first: int, last: int) -> str:
