@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import sqlite3
 import sys
 import time
 from collections import deque
@@ -21,6 +22,7 @@ from contextlib import ExitStack, closing, suppress
 from contextvars import copy_context
 from dataclasses import dataclass, field
 from functools import partial
+from pathlib import Path
 from typing import Any, Concatenate, ParamSpec, TypeVar
 
 from langchain_core.runnables import Runnable
@@ -34,7 +36,7 @@ from ..errors import SvcRateLimitError, SvcRequestError
 from ..observe.callbacks import SvcUsageCallbackHandler
 from ..quota.limiter import bulk_priority
 from .answers import AnswerWatch, RowResult, error_text, to_json
-from .journal import Journal, Totals, results
+from .journal import Journal, Totals, in_words, results
 from .options import BulkOptions
 from .outage import Outage, RowTries
 from .output import output_lines, write_output
@@ -45,7 +47,9 @@ from .rows import BadRow, Problems, Row, Rows, Source
 P = ParamSpec("P")
 T = TypeVar("T")
 
-_GRACE = 10.0  # seconds for the rows in flight when the run is to end
+# Seconds for the rows in flight when the run is to end. `docker stop` kills after ten, and the
+# output is still to be written.
+_GRACE = 5.0
 _ENDING = (
     f"\nStopping: waiting up to {_GRACE:.0f} s for open rows. "
     "Press Ctrl-C again to stop now.\n"
@@ -118,7 +122,7 @@ def run(runnable: Runnable[Any, Any], rows: Rows, **options: Any) -> BulkReport:
         SvcRequestError: The input, the journal or an option is wrong. A damaged file is named with
             the line.
         SvcError: What ended the run early; call again to resume.
-        KeyboardInterrupt: After Ctrl-C, when the rows in flight have ended, at most 10 s later;
+        KeyboardInterrupt: After Ctrl-C, when the rows in flight have ended, at most 5 s later;
             at once after a second one.
     """
     return Job(runnable, rows, BulkOptions(**options)).run()
@@ -257,7 +261,12 @@ class Job:
         """
         estimate = Estimate()
         journal: Journal | None = None
-        with closing(self._register), closing(self._source), ExitStack() as stack:
+        with (
+            closing(self._register),
+            closing(self._source),
+            in_words(Path(self._path)),
+            ExitStack() as stack,
+        ):
             if os.path.exists(self._path):  # noqa: PTH110  # a journal may be a plain name
                 journal = stack.enter_context(closing(self._open()))
                 totals = journal.totals()
@@ -315,6 +324,10 @@ class Job:
             )
 
     async def _run_with_journal(self) -> None:
+        with in_words(Path(self._path)):
+            await self._run_and_write()
+
+    async def _run_and_write(self) -> None:
         self._journal = await _run_on(self._disk, self._open)
         try:
             self._state.totals = await _run_on(self._disk, self._journal.totals)
@@ -329,8 +342,13 @@ class Job:
     def _write_results(self) -> None:
         output = self._options.output
         with closing(self._journal) as journal:
-            # Of workers that were cancelled while they waited.
-            journal.save(self._batch)
+            try:
+                # Of workers that were cancelled while they waited.
+                journal.save(self._batch)
+            except (
+                sqlite3.Error
+            ) as error:  # the output has a line for each row all the same
+                self._error = self._error or error
             if output is None:
                 return
             lines = output_lines(

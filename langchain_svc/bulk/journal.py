@@ -211,15 +211,6 @@ class Journal:
 
     def save(self, results: Iterable[tuple[Row, RowResult]]) -> None:
         """Write results; they are on the disk when it returns."""
-        try:
-            self._write(results)
-        except sqlite3.Error as error:
-            raise SvcRequestError(
-                f"The journal {self.path} cannot be written: {error}. What it holds is safe: make "
-                "room, then run the same again"
-            ) from error
-
-    def _write(self, results: Iterable[tuple[Row, RowResult]]) -> None:
         values = (
             (row.number, row.key, row.digest, result.failed, *astuple(result))
             for row, result in results
@@ -295,7 +286,8 @@ class Journal:
 
     def _make(self, settings: Mapping[str, str]) -> None:
         """Make a whole journal, unless another run is quicker: then the lock decides."""
-        with temporary(self.path, "Give another place") as draft:
+        advice = "Make room, or give another place"
+        with temporary(self.path, advice) as draft, in_words(self.path, advice):
             with closing(sqlite3.connect(draft)) as db:
                 db.executescript(_SCHEMA)
                 with db:
@@ -309,6 +301,11 @@ class Journal:
     def _check_place(self) -> None:
         if not self.path.exists():
             raise SvcRequestError(f"There is no journal {self.path}")
+        if self.path.is_dir():
+            raise SvcRequestError(
+                f"The journal {self.path} is a folder: name a file, such as "
+                f"{self.path / 'results.journal'}"
+            )
         real = self.path.resolve()
         beside = [
             real.with_name(real.name + end) for end in ("-wal", "-journal", "-shm")
@@ -363,7 +360,7 @@ class Journal:
             except sqlite3.DatabaseError as error:
                 db.close()
                 if not _is_locked(error):
-                    raise self._damaged(str(error)) from None
+                    raise _journal_error(self.path, error) from None
                 if time.monotonic() > deadline:
                     raise self._in_use() from None
             except BaseException:
@@ -408,10 +405,7 @@ class Journal:
         )
 
     def _damaged(self, why: str) -> SvcRequestError:
-        return SvcRequestError(
-            f"The journal {self.path} is damaged or not a journal: {why}. Restore a copy of it, or "
-            f"delete it to begin anew; `sqlite3 {self.path} .recover` shows what can be saved"
-        )
+        return _damage(self.path, why)
 
     def _compare(self, settings: Mapping[str, str]) -> None:
         """Check that the answers are of these settings; a journal without answers takes them.
@@ -442,6 +436,36 @@ class Journal:
             f"The journal {self.path} was written with other settings: {names[:_LONGEST_NAMES]}. "
             "Use the same ones, or another journal (--journal)"
         )
+
+
+def _damage(path: Path, why: str) -> SvcRequestError:
+    return SvcRequestError(
+        f"The journal {path} is damaged or not a journal: {why}. Restore a copy of it, or "
+        f"delete it to begin anew; `sqlite3 {path} .recover` shows what can be saved"
+    )
+
+
+def _journal_error(
+    path: Path, error: sqlite3.Error, advice: str = ""
+) -> SvcRequestError:
+    """What SQLite says: of the disk, or of what is in the file."""
+    if not isinstance(error, sqlite3.OperationalError):
+        return _damage(path, str(error))
+    advice = advice or ("What it holds is safe: make room, then run the same again")
+    return SvcRequestError(f"The journal {path} cannot be written: {error}. {advice}")
+
+
+@contextmanager
+def in_words(path: Path, advice: str = "") -> Iterator[None]:
+    """A block in which whatever SQLite says of a journal is an error of this package.
+
+    Raises:
+        SvcRequestError: The disk is full or cannot be written, or the file is damaged.
+    """
+    try:
+        yield
+    except sqlite3.Error as error:
+        raise _journal_error(path, error, advice) from error
 
 
 def _is_locked(error: sqlite3.DatabaseError) -> bool:
@@ -503,6 +527,6 @@ def results(journal: Place, *, ordered: bool = True) -> Iterator[dict[str, Any]]
     Raises:
         SvcRequestError: It is missing, in use, damaged or no journal.
     """
-    with closing(Journal(journal, None)) as opened:
+    with in_words(Path(journal)), closing(Journal(journal, None)) as opened:
         for _, line in opened.lines(ordered=ordered):
             yield json.loads(line)

@@ -6,7 +6,13 @@ import asyncio
 import sys
 import time
 from collections.abc import AsyncIterator, Callable, Iterator
-from contextlib import asynccontextmanager, contextmanager, nullcontext
+from contextlib import (
+    AbstractContextManager,
+    asynccontextmanager,
+    contextmanager,
+    nullcontext,
+    suppress,
+)
 from dataclasses import dataclass, field
 from datetime import timedelta
 from decimal import Decimal
@@ -130,14 +136,19 @@ def money(amount: float, currency: str) -> str:
 def is_watched(option: bool | None) -> bool:  # noqa: FBT001  # an option as it is
     """Whether progress is shown; None shows it on a terminal and in a notebook."""
     if option is None:
-        return sys.stderr.isatty() or "ipykernel" in sys.modules
+        return is_terminal() or "ipykernel" in sys.modules
     return option
+
+
+def is_terminal() -> bool:
+    """Whether somebody may look at stderr."""
+    return sys.stderr is not None and sys.stderr.isatty()
 
 
 @asynccontextmanager
 async def show_progress(state: RunState, *, option: bool | None) -> AsyncIterator[None]:
     """A block during which progress is shown."""
-    live = sys.stderr.isatty() and find_spec("rich") is not None
+    live = is_terminal() and find_spec("rich") is not None
     if not is_watched(option):
         yield
         return
@@ -165,14 +176,33 @@ def _bar(state: RunState) -> Iterator[Show]:
         progress.BarColumn(bar_width=20),
         progress.TextColumn("{task.description}"),
     )
-    with progress.Progress(*columns, console=console.Console(stderr=True)) as bar:
-        task = bar.add_task("", total=None)
-        yield lambda line: bar.update(
-            task, description=line, total=state.expected, completed=state.finished
-        )
+    bar = progress.Progress(*columns, console=console.Console(stderr=True))
+    task = bar.add_task("", total=None)
+
+    def show(line: str) -> None:
+        with _on_a_terminal():
+            bar.update(
+                task, description=line, total=state.expected, completed=state.finished
+            )
+
+    with _on_a_terminal():
+        bar.start()
+    try:
+        yield show
+    finally:
+        with _on_a_terminal():
+            bar.stop()
+
+
+def _on_a_terminal() -> AbstractContextManager[None]:
+    """A block that writes to a terminal, which may have been closed: the run goes on."""
+    return suppress(OSError)
 
 
 def log(line: str) -> None:
-    """Write a line to stderr at once."""
-    sys.stderr.write(line + "\n")
-    sys.stderr.flush()
+    """Write a line to stderr at once, where there is one."""
+    if sys.stderr is None:
+        return
+    with _on_a_terminal():
+        sys.stderr.write(line + "\n")
+        sys.stderr.flush()

@@ -27,6 +27,7 @@ from .terminal import add_options, emit, error_line, model_settings, read_schema
 
 _SOME_FAILED = 1
 _STOPPED = 1
+_MISUSED = 2
 _INTERRUPTED = 130
 _FILTERED = "content_filter"  # a finish_reason that no limit of tokens explains
 # The remedies for a failed row.
@@ -50,8 +51,9 @@ _OPTIONS = (
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of the command."""
     parser.description = (
-        "Send every row of a file to the service. A journal keeps each answer: after Ctrl-C or a "
-        "crash, the same command resumes. The exit code is 1 if a row has an error or a cut answer."
+        "Send every row of a file to the service. A journal keeps each answer: after Ctrl-C, "
+        "SIGTERM or a crash, the same command resumes. The exit code is 1 if a row has an error, "
+        "a cut answer or none yet, and 2 if the command is to be corrected."
     )
     option = parser.add_argument
     option("input", help=".jsonl, .csv or .parquet; - for JSONL on stdin")
@@ -186,15 +188,17 @@ def _run(job: bulk.Job, args: argparse.Namespace) -> int:
         return _INTERRUPTED
     except SvcError as error:
         report = job.report()
-        if not (report.done or report.failed or report.asked):
+        if not report.asked:
             raise error from None
         # The cause first: it says what to do before the run is resumed.
         tell(f"langchain-svc: {error_line(error)}")
+        code = _STOPPED
         next_step = f"Then resume with:\n  {_again(args)}"
         if isinstance(error, _OF_THE_COMMAND) and not report.done:
+            code = _MISUSED
             next_step = "Correct the command; it begins anew."
         tell(f"Stopped: {_counts(report)}. {next_step}")
-        return _STOPPED
+        return code
     tell(
         f"{_counts(report)} in {bulk.duration(report.seconds)}; journal {report.journal}"
     )

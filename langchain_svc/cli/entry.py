@@ -1,8 +1,8 @@
 """The entry of the command `langchain-svc`.
 
 Every failure is one line on stderr with a next step, never a traceback. Exit codes: 0 done, 1 it
-failed, 2 the command was not understood or its port is taken, 3 the answer was cut off, 130
-interrupted.
+failed and the same command may succeed (a batch resumes), 2 nothing was asked and the command is to
+be corrected, 3 the answer was cut off, 130 interrupted.
 """
 
 from __future__ import annotations
@@ -11,17 +11,19 @@ import argparse
 import difflib
 import io
 import os
+import signal
 import sys
-from collections.abc import Sequence
-from contextlib import suppress
+import threading
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
 from importlib import import_module
-from typing import NoReturn
+from typing import Any, NoReturn
 
 from pydantic_core import ValidationError
 
 import langchain_svc as svc
 
-from ..errors import SvcError
+from ..errors import SvcError, SvcRequestError
 from .terminal import MisuseError, emit, error_line, tell
 
 _FAILED = 1
@@ -54,7 +56,8 @@ def main(argv: Sequence[str] | None = None) -> int:
         sys.stdout.reconfigure(errors="replace")
     words = list(sys.argv[1:] if argv is None else argv)
     try:
-        code = _run(words)
+        with _ends_are_ctrl_c():
+            code = _run(words)
         if sys.stdout is not None:
             sys.stdout.flush()
     except KeyboardInterrupt:
@@ -65,13 +68,43 @@ def main(argv: Sequence[str] | None = None) -> int:
     except OSError as error:
         _silence_stdout()
         return _fail(f"the output cannot be written: {error.strerror or error}")
-    except (SvcError, ValidationError, ImportError) as error:
+    except (SvcRequestError, ValidationError, ImportError) as error:
+        return _fail(error_line(error), _MISUSED)
+    except SvcError as error:
         return _fail(error_line(error))
     except MisuseError as error:
         return _fail(str(error), _MISUSED)
     except UnicodeDecodeError as error:
         return _fail(f"what is piped in is not text in {error.encoding}", _MISUSED)
     return code
+
+
+@contextmanager
+def _ends_are_ctrl_c() -> Iterator[None]:
+    """A block in which a request to end is Ctrl-C: of `docker stop`, systemd, a closed terminal.
+
+    What the caller ignores stays ignored, as SIGHUP below nohup.
+    """
+    before: dict[int, Any] = {}
+    if threading.current_thread() is threading.main_thread():
+        for name in ("SIGTERM", "SIGHUP"):  # Windows has no SIGHUP
+            number = getattr(signal, name, None)
+            if number is not None and signal.getsignal(number) is signal.SIG_DFL:
+                before[number] = signal.SIG_DFL
+
+    def interrupt(*_: object) -> NoReturn:
+        # A shell that closes sends the second one itself, and nobody is impatient.
+        for number in before:
+            signal.signal(number, signal.SIG_IGN)
+        raise KeyboardInterrupt
+
+    for number in before:
+        signal.signal(number, interrupt)
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
 
 
 def _run(words: list[str]) -> int:

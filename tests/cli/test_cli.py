@@ -87,28 +87,28 @@ NOWHERE = "http://127.0.0.1:9/v1"
 CHECK_URL = "check base_url_v1 (SVC_BASE_URL_V1)"
 TEMPERATURE = "--temperature: must be a number from 0 to 2, not 3"
 FAILURES = [
-    ({"SVC_API_KEY": ""}, ["ask", "Hello"], ["SVC_API_KEY", NEAR]),
-    ({"SVC_API_KEY": ""}, ["models"], ["SVC_API_KEY", NEAR]),
-    ({"SVC_BASE_URL_V1": ""}, ["models"], ["SVC_BASE_URL_V1", NEAR]),
-    ({"SVC_BASE_URL_V1": ELSEWHERE}, ["models"], ["SVC_BASE_URL_V1: plain http"]),
-    ({"SVC_BASE_URL_V1": "nonsense"}, ["models"], ["SVC_BASE_URL_V1: the base URL must look like"]),
-    ({"SVC_API_KEY": "two wrong-key-3141"}, ["models"], ["SVC_API_KEY: the API key holds"]),
-    ({"SVC_API_KEY": "wrong-key-3141"}, ["ask", "Hello"], ["401", "check the API key"]),
-    ({"SVC_BASE_URL_V1": NOWHERE}, ["ask", "Hello"], ["could not be reached", CHECK_URL]),
-    ({}, ["ask", "Hello", "--model", ""], ["--model: must be a model id"]),
-    ({}, ["ask", "Hello", "--model", "svc-imaginary"], ["svc-imaginary", "list_models()"]),
-    ({}, ["ask", "Hello", "--temperature", "3"], [TEMPERATURE]),
+    (2, {"SVC_API_KEY": ""}, ["ask", "Hello"], ["SVC_API_KEY", NEAR]),
+    (2, {"SVC_API_KEY": ""}, ["models"], ["SVC_API_KEY", NEAR]),
+    (2, {"SVC_BASE_URL_V1": ""}, ["models"], ["SVC_BASE_URL_V1", NEAR]),
+    (2, {"SVC_BASE_URL_V1": ELSEWHERE}, ["models"], ["SVC_BASE_URL_V1: plain http"]),
+    (2, {"SVC_BASE_URL_V1": "no"}, ["models"], ["SVC_BASE_URL_V1: the base URL must look like"]),
+    (2, {"SVC_API_KEY": "two wrong-key-3141"}, ["models"], ["SVC_API_KEY: the API key holds"]),
+    (1, {"SVC_API_KEY": "wrong-key-3141"}, ["ask", "Hello"], ["401", "check the API key"]),
+    (1, {"SVC_BASE_URL_V1": NOWHERE}, ["ask", "Hello"], ["could not be reached", CHECK_URL]),
+    (2, {}, ["ask", "Hello", "--model", ""], ["--model: must be a model id"]),
+    (1, {}, ["ask", "Hello", "--model", "svc-imaginary"], ["svc-imaginary", "list_models()"]),
+    (2, {}, ["ask", "Hello", "--temperature", "3"], [TEMPERATURE]),
 ]
 
 
-@pytest.mark.parametrize(("environment", "words", "said"), FAILURES)
+@pytest.mark.parametrize(("code", "environment", "words", "said"), FAILURES)
 def test_what_fails_is_one_line_that_says_what_to_do(
-    environment, words, said, service, monkeypatch, capsys
+    code, environment, words, said, service, monkeypatch, capsys
 ):
     for name, value in environment.items():
         monkeypatch.setenv(name, value)
     monkeypatch.setattr("langchain_svc._service.exchange._FIRST_BACKOFF", 0.01)
-    assert cli.main(words) == 1
+    assert cli.main(words) == code, "2 where nothing was sent"
     line = only_line(capsys.readouterr())
     assert all(part in line for part in said), line
     assert "3141" not in line
@@ -150,7 +150,7 @@ def test_a_missing_extra_is_named(hidden, words, extra, tmp_path):
     (tmp_path / "sitecustomize.py").write_text(hide)
     environment = {**os.environ, "PYTHONPATH": str(tmp_path)}
     found = done([*PLAIN, *words], env=environment, check=False)
-    assert found.returncode == 1
+    assert found.returncode == 2
     (line,) = found.stderr.splitlines()
     assert hidden in line
     assert f'pip install "langchain-svc{extra}"' in line
