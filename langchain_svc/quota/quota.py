@@ -82,8 +82,8 @@ class SvcQuota(Shared):
 
     Args:
         plan: A documented plan ("free", "starter", "pro", "enterprise", or one interface's, such as
-            "v1:pro"), a `Plan` for all interfaces together, or "learn": what the headers of the
-            service say.
+            "v1:pro"), limits for all interfaces together, as a text ("60/min, 3000/h") or a `Plan`,
+            or "learn": what the headers of the service say.
         storage: "memory", or "redis://host:port/0" (with `pip install "langchain-svc[redis]"`).
         on_storage_failure: What happens to calls while Redis does not answer: "closed" refuses
             them, "local" lets each process use an equal share of the plan, or the least share if
