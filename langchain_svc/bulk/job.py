@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import platform
 import sqlite3
 import sys
 import time
@@ -43,6 +44,7 @@ from .output import output_lines, write_output
 from .progress import RunState, is_watched, log, show_progress
 from .register import Register
 from .rows import BadRow, Problems, Row, Rows, Source
+from .status import EVERY, Status, remove_status, write_status
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -62,6 +64,7 @@ class BulkReport(Totals):
 
     Attributes:
         done: Rows with a whole answer, of this and earlier runs.
+        failures: How many rows have an error, by its type: "cut" for an answer that was cut off.
         failed: Rows with an error, those with a cut answer among them.
         cut: Rows whose answer was cut off.
         unanswered: Rows that were read and have neither, as the run ended early.
@@ -71,13 +74,15 @@ class BulkReport(Totals):
         total_tokens: All tokens.
         cost: What all tokens cost; None if no price is known.
         currency: Of the cost; "" where the prices name none.
-        seconds: How long this run took.
+        seconds: How long the job took, of all its runs together.
+        runs: How many runs that were.
         journal: The file that has the answers.
     """
 
     asked: int
     unanswered: int
     seconds: float
+    runs: int
     journal: str
 
     def results(self, *, ordered: bool = True) -> Iterator[dict[str, Any]]:
@@ -181,7 +186,7 @@ class Job:
         self._settings = options.fingerprint(self._runnable)
         self._register = Register()
         # The last to fail: it opens a file.
-        self._source = Source(rows, options.format, self._register)
+        self._source = Source(rows, options.format, self._register, options.part())
         self._state = RunState()
         self._outage = Outage(options.outage_wait)
         self._interrupted = False
@@ -249,7 +254,8 @@ class Job:
             **vars(state.totals),
             asked=state.rows_asked,
             unanswered=state.unanswered,
-            seconds=time.monotonic() - state.started,
+            seconds=state.before.seconds + time.monotonic() - state.started,
+            runs=state.before.number + 1,
             journal=self._path,
         )
 
@@ -314,14 +320,19 @@ class Job:
                     problems.add_row(row)
         if self._ended.is_set():
             return
-        self._source.total = problems.rows
+        self._source.total = preview.total
         self._state.expected = problems.rows
         if problems.bad and problems.bad == problems.rows:
             raise SvcRequestError(f"No row of the input can be asked. {problems}")
-        if problems.bad and is_watched(self._options.progress):
+        if not is_watched(self._options.progress):
+            return
+        if problems.bad:
             log(
                 f"{problems.bad:,} of {problems.rows:,} rows cannot be asked. {problems}"
             )
+        if problems.models:
+            named = ", ".join(sorted(problems.models))
+            log(f"The rows name {named}; the model of this run answers them all")
 
     async def _run_with_journal(self) -> None:
         with in_words(Path(self._path)):
@@ -330,21 +341,56 @@ class Job:
     async def _run_and_write(self) -> None:
         self._journal = await _run_on(self._disk, self._open)
         try:
+            self._journal.expected = self._state.expected
+            self._state.before = await _run_on(
+                self._disk, self._journal.begin_run, self._state.started
+            )
             self._state.totals = await _run_on(self._disk, self._journal.totals)
-            with bulk_priority():  # interactive calls go before ours
-                await self._ask_all()
+            telling = asyncio.ensure_future(self._tell_status())
+            try:
+                with bulk_priority():  # interactive calls go before ours
+                    await self._ask_all()
+            finally:
+                telling.cancel()
             self._state.totals = await _run_on(self._disk, self._journal.totals)
         finally:
             await _run_on(self._disk, self._write_results)
         if self._error is not None:
             raise self._error
 
+    async def _tell_status(self) -> None:
+        """Let others see where the run stands."""
+        place = self._journal.path
+        while True:
+            await _run_on(self._disk, write_status, place, self.status())
+            await asyncio.sleep(EVERY)
+
+    def status(self) -> Status:
+        """Where the run stands."""
+        state = self._state
+        now = time.monotonic()
+        wait, for_limit = state.waiting(now)
+        return Status(
+            **vars(state.totals),
+            expected=state.expected,
+            seconds=state.before.seconds + now - state.started,
+            runs=state.before.number + 1,
+            rate=state.rate(now),
+            wait=wait,
+            for_limit=for_limit,
+            process=os.getpid(),
+            machine=platform.node(),
+            written=time.time(),
+        )
+
     def _write_results(self) -> None:
         output = self._options.output
         with closing(self._journal) as journal:
+            remove_status(journal.path)
             try:
                 # Of workers that were cancelled while they waited.
                 journal.save(self._batch)
+                journal.end_run()
             except (
                 sqlite3.Error
             ) as error:  # the output has a line for each row all the same
@@ -417,7 +463,7 @@ class Job:
 
     async def _read_rows(self) -> None:
         rows = await _run_on(self._reader, self._source.chunk)
-        self._state.expected = self._source.total
+        self._state.expected = self._journal.expected = self._source.expected
         self._state.read += len(rows)
         if not rows:
             self._exhausted = True
@@ -470,7 +516,7 @@ class Job:
         watch = AnswerWatch()
         config = merge_configs(self._options.config, {"callbacks": [usage, watch]})
         try:
-            answer = await self._runnable.ainvoke(row.input, config)
+            answer = await self._runnable.ainvoke(row.input, config, **row.arguments)
             result = RowResult.of_answer(answer, watch)
         except Exception as error:  # noqa: BLE001  # a row's error, or the run's
             pause = self._outage.pause(error, tries)

@@ -19,7 +19,7 @@ from decimal import Decimal
 from importlib.util import find_spec
 from typing import TypeAlias
 
-from .journal import Totals
+from .journal import Runs, Totals
 
 _MOMENT = 1.5  # seconds; a shorter wait is not shown
 _LIVE_EVERY = 0.5  # seconds
@@ -36,6 +36,7 @@ class RunState:
     Attributes:
         expected: The number of rows in the input; None while it is unknown.
         read: Rows that were read.
+        before: The runs that the journal had seen.
         totals: Of the journal.
         rows_asked: Rows that this run has asked.
         started: By `time.monotonic`.
@@ -46,6 +47,7 @@ class RunState:
 
     expected: int | None = None
     read: int = 0
+    before: Runs = field(default_factory=Runs)
     totals: Totals = field(default_factory=Totals)
     rows_asked: int = 0
     started: float = field(default_factory=time.monotonic)
@@ -69,6 +71,15 @@ class RunState:
         rows = max(self.read, self.expected or 0)
         return max(0, rows - self.finished)
 
+    def rate(self, now: float) -> float:
+        """Rows a second; 0 before that says anything."""
+        wait, _ = self.waiting(now)
+        # A limit lets rows through in bursts: so the wait that has begun counts as over.
+        elapsed = now - self.started + wait
+        if elapsed < _SETTLED:
+            return 0.0
+        return (self.rows_asked - self.open) / elapsed
+
     def wait(self, row: int, seconds: float, limit: bool) -> bool:  # noqa: FBT001  # of a callback
         """A row waits, perhaps for a limit; from any thread. Returns whether the wait is shown."""
         self.waits[row] = time.monotonic() + seconds, limit
@@ -91,11 +102,7 @@ def progress_line(state: RunState) -> str:
     now = time.monotonic()
     totals = state.totals
     wait, limit = state.waiting(now)
-    # A limit lets rows through in bursts: so the wait that has begun counts as over.
-    elapsed = now - state.started + wait
-    rate = 0.0
-    if elapsed >= _SETTLED:
-        rate = (state.rows_asked - state.open) / elapsed
+    rate = state.rate(now)
     of = "" if state.expected is None else f" of {state.expected:,}"
     parts = [f"{state.finished:,}{of} rows"]
     if wait:

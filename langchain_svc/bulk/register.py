@@ -43,11 +43,21 @@ class Register:
         Raises:
             SvcRequestError: The disk is full.
         """
+        self._insert("INSERT OR IGNORE INTO rows VALUES (?, ?)", rows)
+
+    def add_ids(self, rows: Sequence[tuple[int, str]]) -> None:
+        """Note which row has an id, also of rows that are not entered. The first one keeps it.
+
+        Raises:
+            SvcRequestError: The disk is full.
+        """
         claims = [(key, number) for number, key in rows if key != "null"]
+        self._insert("INSERT OR IGNORE INTO ids VALUES (?, ?)", claims)
+
+    def _insert(self, sql: str, values: Sequence[tuple[object, object]]) -> None:
         try:
             with self._lock, self._db:
-                self._db.executemany("INSERT OR IGNORE INTO rows VALUES (?, ?)", rows)
-                self._db.executemany("INSERT OR IGNORE INTO ids VALUES (?, ?)", claims)
+                self._db.executemany(sql, values)
         except sqlite3.Error as error:
             raise SvcRequestError(
                 f"The ids of the rows cannot be noted in a temporary file: {error}. Make room "

@@ -6,6 +6,7 @@ import argparse
 import math
 import os
 import shlex
+import time
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -23,7 +24,15 @@ from ..errors import (
     SvcPermissionDeniedError,
     SvcRequestError,
 )
-from .terminal import add_options, emit, error_line, model_settings, read_schema, tell
+from .terminal import (
+    MisuseError,
+    add_options,
+    emit,
+    error_line,
+    model_settings,
+    read_schema,
+    tell,
+)
 
 _SOME_FAILED = 1
 _STOPPED = 1
@@ -44,6 +53,7 @@ _OPTIONS = (
     "format",
     "ordered",
     "retry_errors",
+    "shard",
     "outage_wait",
 )
 
@@ -56,8 +66,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "a cut answer or none yet, and 2 if the command is to be corrected."
     )
     option = parser.add_argument
-    option("input", help=".jsonl, .csv or .parquet; - for JSONL on stdin")
-    option("output", help="a JSONL file, written when the run ends; - for stdout")
+    option("input", nargs="?", help=".jsonl, .csv or .parquet; - for JSONL on stdin")
+    option(
+        "output",
+        nargs="?",
+        help="a JSONL file, written when the run ends; - for stdout",
+    )
     option("--journal", metavar="FILE", help="where answers are kept (OUTPUT.journal)")
     option(
         "--concurrency",
@@ -66,11 +80,25 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="N",
         help="rows at a time (%(default)s)",
     )
-    option("--plan", metavar="NAME", help="stay within this plan's limits")
+    option(
+        "--plan",
+        metavar="PLAN",
+        help="stay within these limits: free, starter, pro, or your own, such as 60/min,3000/h",
+    )
     option(
         "--dry-run",
         action="store_true",
         help="show what the run would take; send nothing",
+    )
+    option(
+        "--status",
+        metavar="OUTPUT",
+        help="show where the run of this output stands, from another terminal; nothing else",
+    )
+    option(
+        "--shard",
+        metavar="K/N",
+        help="ask every Nth row, from row K on: 1/2 on one machine, 2/2 on another",
     )
     option(
         "--retry-errors",
@@ -95,7 +123,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Run the job, or estimate it."""
+    """Run the job, estimate it, or look at it."""
+    if args.status is not None:
+        return _tell_status(args.journal or args.status + ".journal")
+    if args.output is None:
+        raise MisuseError(
+            "give an input and an output: langchain-svc batch prompts.jsonl results.jsonl"
+        )
     if args.journal is None:
         if args.output == "-":
             raise SvcRequestError(
@@ -199,9 +233,7 @@ def _run(job: bulk.Job, args: argparse.Namespace) -> int:
             next_step = "Correct the command; it begins anew."
         tell(f"Stopped: {_counts(report)}. {next_step}")
         return code
-    tell(
-        f"{_counts(report)} in {bulk.duration(report.seconds)}; journal {report.journal}"
-    )
+    tell(f"{_counts(report)} in {_time(report)}; journal {report.journal}")
     if not report.failed:
         return 0
     _tell_failures(report, args)
@@ -284,7 +316,7 @@ def _tell_estimate(
         bound = "about"
         source = "as in the journal's answers"
 
-    time = _time_by_plan(
+    seconds = _time_by_plan(
         args, model.quota, estimate.requests, tokens_in + tokens_out, bound
     )
     price = (job.prices or {}).get(model.model or "")
@@ -301,9 +333,13 @@ def _tell_estimate(
     if problems.bad:
         emit(f"bad         {problems.bad:,} ({problems})")
     emit(f"requests    {estimate.requests:,}")
+    if problems.models:
+        emit(
+            f"model       {model.model}; not {', '.join(sorted(problems.models))}, as the rows say"
+        )
     emit(f"tokens in   about {tokens_in:,}")
     emit(f"tokens out  {bound} {tokens_out:,} ({source})")
-    emit(f"time        {time}")
+    emit(f"time        {seconds}")
     emit(f"cost        {cost}")
     problem = listing.problem(model.model)
     if problem:
@@ -326,15 +362,62 @@ def _time_by_plan(
     ]
     if not any(limits):
         return f"unknown: no limit of the plan {args.plan or 'learn'} is known here"
+    # The other shards use the same plan.
+    shards = 1 if args.shard is None else int(args.shard.partition("/")[2])
     with svc.bulk_priority():  # as the run's own calls
-        seconds = quota.eta(requests=requests, tokens=tokens, interface="v1")
-    time = f"{bound} {bulk.duration(math.ceil(seconds))} with the plan {args.plan or 'learn'}"
+        seconds = quota.eta(
+            requests=requests * shards, tokens=tokens * shards, interface="v1"
+        )
+    bounded = f"{bound} {bulk.duration(math.ceil(seconds))} with the plan {args.plan or 'learn'}"
     if requests <= args.concurrency:
-        return time
+        return bounded
     slowest = math.floor(seconds * args.concurrency / requests)
     if not slowest:
-        return f"as fast as answers come; {time}"
-    return f"{time}, if an answer takes no longer than {slowest:,} s"
+        return f"as fast as answers come; {bounded}"
+    return f"{bounded}, if an answer takes no longer than {slowest:,} s"
+
+
+def _time(job: bulk.BulkReport | bulk.Status) -> str:
+    """How long the job took; of several runs, all of them together."""
+    duration = bulk.duration(job.seconds)
+    return duration if job.runs == 1 else f"{duration}, in {job.runs:,} runs"
+
+
+def _tell_status(journal: str) -> int:
+    """Print where a job stands, whether it runs now or not."""
+    status = bulk.read_status(journal)
+    of = "" if status.expected is None else f" of {status.expected:,}"
+    emit(f"rows        {status.finished:,}{of}")
+    emit(f"answered    {status.done:,}")
+    if status.failed:
+        kinds = sorted(status.failures.items(), key=lambda kind: -kind[1])
+        causes = ", ".join(f"{count:,} {kind}" for kind, count in kinds)
+        emit(f"failed      {status.failed:,} ({causes})")
+    if status.process:
+        age = max(0.0, time.time() - status.written)
+        emit(
+            f"run         process {status.process} on {status.machine}, last sign {age:,.0f} s ago"
+        )
+    else:
+        is_over = status.finished == status.expected
+        emit(
+            f"run         none; {'all rows are through' if is_over else 'the same command resumes'}"
+        )
+    emit(f"time        {_time(status)}")
+    if status.wait:
+        reason = (
+            "the service's limit" if status.for_limit else "the service to come back"
+        )
+        emit(f"waiting     {status.wait:,.0f} s for {reason}")
+    if status.rate:
+        emit(f"rate        {status.rate * 60:,.1f} rows a minute")
+        if status.expected is not None:
+            left = max(0, status.expected - status.finished) / status.rate
+            emit(f"left        {bulk.duration(left)}")
+    emit(f"tokens      {status.total_tokens:,}")
+    if status.cost is not None:
+        emit(f"cost        {bulk.money(status.cost, status.currency)}")
+    return 0
 
 
 def _longest_row(first: int, last: int) -> str:

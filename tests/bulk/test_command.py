@@ -11,7 +11,7 @@ from subprocess import PIPE
 import pytest
 from cli.conftest import started, terminal
 
-from langchain_svc import cli
+from langchain_svc import ChatSvc, bulk, cli
 from langchain_svc.sandbox import Fault
 
 
@@ -309,6 +309,70 @@ def test_a_dry_run_tells_of_a_quote_that_was_closed_by_accident(batch, folder):
     (folder / "in.csv").write_text("\n".join(["id,text", *rows]))
     _, out, _ = batch("in.csv", "out.jsonl", "--format", "Sum up: {text}", "--dry-run")
     assert "rows        40 (the longest from line 11 to 21)" in out
+
+
+# -- from outside -----------------------------------------------------------------------------------
+
+
+def shown(batch, *words):
+    """What `--status` shows, by its first word."""
+    code, out, _ = batch("--status", *words)
+    assert code == 0
+    return dict(re.split(r"  +", line, maxsplit=1) for line in out.splitlines())
+
+
+def test_a_run_can_be_looked_at_while_it_goes_on_and_after(batch, service, folder, prompts):
+    (folder / "in.jsonl").write_text((folder / prompts(30)).read_text() + "nonsense\n")
+    service.faults = [Fault(delay=0.01, times=10), Fault(delay=60, path="/chat/completions")]
+    with started("batch", "in.jsonl", "out.jsonl", "--concurrency", "2") as process:
+        until((folder / "out.jsonl.journal.status").exists)
+        until(lambda: shown(batch, "out.jsonl")["rows"] != "0 of 31")
+        during = shown(batch, "out.jsonl")
+        process.kill()
+        process.wait()
+    assert re.match(rf"process {process.pid} on .+, last sign \d s ago$", during["run"])
+    assert during["rows"].endswith(" of 31")
+    after = shown(batch, "out.jsonl")
+    assert after["run"] == "none; the same command resumes"
+    service.faults = []
+    code, _, err = batch("in.jsonl", "out.jsonl", "--quiet")
+    assert code == 1
+    last = shown(batch, "out.jsonl")
+    assert (last["rows"], last["answered"], last["failed"]) == ("31 of 31", "30", "1 (1 BadRow)")
+    assert last["run"] == "none; all rows are through"
+    counted = f"30 rows answered, 1 with an error, {last['tokens']} tokens, cost {last['cost']}"
+    assert f"{counted} in {last['time']}; journal" in err
+    assert last["time"].endswith(", in 2 runs")
+
+
+def test_the_time_of_a_job_is_that_of_all_its_runs(service, folder, prompts):
+    seconds = []
+    for count in (1, 2, 3):
+        service.faults = [Fault(delay=0.3, path="/chat/completions")]
+        with ChatSvc(**service.v1) as model:
+            report = bulk.run(model, prompts(count), journal="j")
+        seconds.append(report.seconds)
+        assert report.runs == count
+    assert seconds[0] >= 0.3
+    assert seconds[2] >= seconds[1] + 0.3 >= seconds[0] + 0.6
+
+
+def test_there_is_nothing_to_look_at_before_a_run(batch, folder):
+    code, _, err = batch("--status", "out.jsonl")
+    assert (code, "There is no journal out.jsonl.journal" in err) == (2, True)
+
+
+def test_a_dry_run_of_a_shard_counts_what_the_others_use_of_the_plan(batch, prompts):
+    _, out, _ = batch(prompts(400), "o.jsonl", "--dry-run", "--plan", "60/min", "--shard", "1/2")
+    assert "requests    200\n" in out
+    assert "at most 0:06:48 with the plan 60/min, if an answer takes no longer than 32 s" in out
+
+
+def test_a_dry_run_of_an_openai_batch_says_which_model_answers(batch, folder):
+    body = {"model": "gpt-4o", "messages": [{"role": "user", "content": "Hello"}]}
+    (folder / "in.jsonl").write_text(json.dumps({"custom_id": "a", "body": body}))
+    code, out, _ = batch("in.jsonl", "out.jsonl", "--dry-run", "--model", "svc-pro")
+    assert (code, "model       svc-pro; not gpt-4o, as the rows say" in out) == (0, True)
 
 
 # -- Ctrl-C -----------------------------------------------------------------------------------------

@@ -161,7 +161,7 @@ def test_a_journal_in_use_is_refused(folder):
         (b"", "is not a whole journal"),
         (b"notes of mine", "is not a whole journal"),
         (SQLITE, "is not a whole journal"),
-        (SQLITE[:60] + b"\0\0\0\4" + SQLITE[64:68] + b"SVCB" + SQLITE[72:], "damaged"),
+        (SQLITE[:60] + b"\0\0\0\5" + SQLITE[64:68] + b"SVCB" + SQLITE[72:], "damaged"),
         (SQLITE[:68] + b"SVCB" + SQLITE[72:], "written by another version of langchain-svc"),
     ],
 )
