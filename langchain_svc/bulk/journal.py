@@ -339,7 +339,10 @@ class Journal:
     def _make(self, settings: Mapping[str, str]) -> None:
         """Make a whole journal, unless another run is quicker: then the lock decides."""
         advice = "Make room, or give another place"
-        with temporary(self.path, advice) as draft, in_words(self.path, advice):
+        with (
+            temporary(self.path, "Give another place") as draft,
+            in_words(self.path, advice),
+        ):
             with closing(sqlite3.connect(draft)) as db:
                 db.executescript(_SCHEMA)
                 with db:

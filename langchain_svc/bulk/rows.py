@@ -244,6 +244,8 @@ class Source:
                 f"{lines} makes that of an array"
             )
         read_rows = _READERS.get(suffix)
+        if Path(path).is_dir():
+            raise SvcRequestError(f"{path} is a folder: name a file in it")
         if read_rows is None:
             raise SvcRequestError(
                 f"{path}: the suffix tells the format of an input, and must be one of "
@@ -270,12 +272,7 @@ class Source:
                 row.input = self._input(raw)
                 row.digest = _digest(row.input)
             else:
-                row.input = _input_column(body)
-                row.arguments = {
-                    k: v for k, v in body.items() if k not in {"messages", "model"}
-                }
-                row.model = str(body.get("model") or "")
-                row.digest = _digest([row.input, row.arguments])
+                _take_body(row, body)
         except BadRow as bad:
             row.problem = str(bad)
         return row
@@ -336,6 +333,21 @@ def _openai_body(raw: object) -> Mapping[str, Any] | None:
         if isinstance(body, Mapping):
             return body
     return None
+
+
+def _take_body(row: Row, body: Mapping[str, Any]) -> None:
+    """Let a row ask what the body of an OpenAI batch's line asks.
+
+    Raises:
+        BadRow: It is no chat.
+    """
+    if "messages" not in body:
+        raise BadRow("its body has no messages: only chats are asked")
+    row.input = _input_column({"messages": body["messages"]})
+    others = body.keys() - {"messages", "model"}
+    row.arguments = {name: body[name] for name in sorted(others)}
+    row.model = str(body.get("model") or "")
+    row.digest = _digest([row.input, row.arguments])
 
 
 def _check_messages(messages: Sequence[Any]) -> None:

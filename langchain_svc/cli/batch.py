@@ -6,6 +6,7 @@ import argparse
 import math
 import os
 import shlex
+import sys
 import time
 from dataclasses import dataclass, field
 from typing import Any
@@ -29,7 +30,9 @@ from .terminal import (
     add_options,
     emit,
     error_line,
+    in_a_shell,
     model_settings,
+    near_model,
     read_schema,
     tell,
 )
@@ -132,7 +135,7 @@ def run(args: argparse.Namespace) -> int:
         )
     if args.journal is None:
         if args.output == "-":
-            raise SvcRequestError(
+            raise MisuseError(
                 "With results on stdout the journal needs a place: --journal results.journal"
             )
         args.journal = args.output + ".journal"
@@ -152,7 +155,11 @@ def run(args: argparse.Namespace) -> int:
         job = bulk.Job(runnable, args.input, options)
         if args.dry_run:
             return _tell_estimate(job, args, model, listing)
-        return _run(job, args)
+        if args.output == "-" and sys.stdout is None:
+            raise MisuseError("stdout is closed, and the results are to go there")
+        return _run(
+            job, args, near_model(model.model, [one.id for one in listing.models])
+        )
 
 
 def _quota(args: argparse.Namespace) -> svc.SvcQuota | None:
@@ -160,10 +167,15 @@ def _quota(args: argparse.Namespace) -> svc.SvcQuota | None:
     storage = os.environ.get("SVC_QUOTA_STORAGE") or "memory"
     if args.plan is None and storage == "memory":
         return None
+    plan = args.plan or "learn"
     try:
-        return svc.SvcQuota(args.plan or "learn", storage=storage)
+        svc.SvcQuota(plan)
     except ValueError as error:
-        raise SvcRequestError(f"--plan or SVC_QUOTA_STORAGE: {error}") from None
+        raise MisuseError(f"--plan: {error}") from None
+    try:
+        return svc.SvcQuota(plan, storage=storage)
+    except ValueError as error:
+        raise MisuseError(f"SVC_QUOTA_STORAGE: {error}") from None
 
 
 @dataclass
@@ -178,8 +190,12 @@ class _Listing:
         """Why a run would fail, if the listing shows it."""
         if self.refused:
             return self.unknown
-        if self.models and model not in {listed.id for listed in self.models}:
-            return f"{model} is not listed by the service: choose one of `langchain-svc models`"
+        names = [listed.id for listed in self.models]
+        if names and model not in names:
+            return (
+                f"{model} is not listed by the service: choose one of `langchain-svc models`"
+                f"{near_model(model, names)}"
+            )
         return ""
 
     def prices(self, model: str | None) -> dict[str, Any]:
@@ -212,7 +228,8 @@ def _list_models(model: svc.ChatSvc, *, dry_run: bool) -> _Listing:
         return _Listing(unknown=str(error))
 
 
-def _run(job: bulk.Job, args: argparse.Namespace) -> int:
+def _run(job: bulk.Job, args: argparse.Namespace, suggestion: str) -> int:
+    """Run the job; the suggestion ends the error about a model that is not there."""
     try:
         report = job.run()
     except KeyboardInterrupt:
@@ -225,7 +242,8 @@ def _run(job: bulk.Job, args: argparse.Namespace) -> int:
         if not report.asked:
             raise error from None
         # The cause first: it says what to do before the run is resumed.
-        tell(f"langchain-svc: {error_line(error)}")
+        ending = suggestion if isinstance(error, SvcNotFoundError) else ""
+        tell(f"langchain-svc: {error_line(error)}{ending}")
         code = _STOPPED
         next_step = f"Then resume with:\n  {_again(args)}"
         if isinstance(error, _OF_THE_COMMAND) and not report.done:
@@ -248,9 +266,8 @@ def _tell_failures(report: bulk.BulkReport, args: argparse.Namespace) -> None:
             errors.setdefault(_remedy(row), row["error"])
     max_tokens = None
     if _RETRY in errors:
-        tell(
-            f"The first error is a {errors[_RETRY]['type']}: {errors[_RETRY]['message']}"
-        )
+        message = in_a_shell(errors[_RETRY]["message"])
+        tell(f"The first error is a {errors[_RETRY]['type']}: {message}")
     if _MORE_TOKENS in errors:
         limit = args.max_tokens or v1.MAX_TOKENS_BY_DEFAULT
         tell(f"Answers were cut at --max-tokens, {limit:,} in this run")

@@ -11,6 +11,7 @@ import argparse
 import difflib
 import io
 import os
+import re
 import signal
 import sys
 import threading
@@ -38,6 +39,15 @@ _COMMANDS = {
     "ask": "ask one question and stream the answer",
     "models": "list the models of the service",
     "doctor": "check your configuration, and say how to fix it",
+}
+# What is in the parsed arguments and is no option of the command.
+_NO_OPTIONS = {"--run", "--question", "--input", "--output"}
+# What argparse says, and what we say.
+_OF_ARGPARSE = {
+    r"^argument (\S+): invalid int value: ": r"\1 must be a whole number, not ",
+    r"^argument (\S+): invalid float value: ": r"\1 must be a number, not ",
+    r"^argument (\S+): expected one argument": r"\1 needs a value",
+    r"^argument (\S+): invalid choice: (.*) \(choose from (.*)\)": r"\1 must be one of \3, not \2",
 }
 _EPILOG = """\
 ask, batch and models need SVC_API_KEY and SVC_BASE_URL_V1; the others do not.
@@ -109,9 +119,25 @@ def _ends_are_ctrl_c() -> Iterator[None]:
 
 def _run(words: list[str]) -> int:
     command = words[0] if words else ""
-    args = build_parser(command).parse_args(words)
+    args, unknown = build_parser(command).parse_known_args(words)
+    if unknown:
+        raise MisuseError(_about_unknown(command, unknown[0], args))
     args.words = words
     return args.run(args) or 0
+
+
+def _about_unknown(command: str, word: str, args: argparse.Namespace) -> str:
+    """What to write in the place of a word that the parser does not know."""
+    if not word.startswith("-"):
+        return f"{word!r} is one word too many (`langchain-svc {command} --help` says more)"
+    options = ["--help", *(f"--{name.replace('_', '-')}" for name in vars(args))]
+    others = _NO_OPTIONS | {"--version"} if command else _NO_OPTIONS
+    options = [option for option in options if option not in others]
+    name = word.partition("=")[0]
+    near = difflib.get_close_matches(name.replace("_", "-"), options, 1, 0.7)
+    if near:
+        return f"there is no option {name}; did you mean {near[0]}?"
+    return f"there is no option {name}; there are {', '.join(options)}"
 
 
 def _fail(line: str, code: int = _FAILED) -> int:
@@ -133,9 +159,13 @@ class _Parser(argparse.ArgumentParser):
 
     def error(self, message: str) -> NoReturn:
         typed = message.partition("invalid choice: ")[2].partition(" ")[0].strip("'")
-        near = difflib.get_close_matches(typed, _COMMANDS, 1)
-        if near and "COMMAND" in message:
-            message = f"there is no command {typed!r}; did you mean {near[0]!r}?"
+        if "argument COMMAND" in message:
+            near = difflib.get_close_matches(typed, _COMMANDS, 1)
+            message = f"there is no command {typed!r}; there are {', '.join(_COMMANDS)}"
+            if near:
+                message = f"there is no command {typed!r}; did you mean {near[0]!r}?"
+        for argparse_s, ours in _OF_ARGPARSE.items():
+            message = re.sub(argparse_s, ours, message)
         raise MisuseError(f"{message} (`{self.prog} --help` says more)")
 
 
