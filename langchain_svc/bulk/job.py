@@ -254,7 +254,7 @@ class Job:
             **vars(state.totals),
             asked=state.rows_asked,
             unanswered=state.unanswered,
-            seconds=state.before.seconds + time.monotonic() - state.started,
+            seconds=state.before.seconds + state.seconds(time.monotonic()),
             runs=state.before.number + 1,
             journal=self._path,
         )
@@ -373,7 +373,7 @@ class Job:
         return Status(
             **vars(state.totals),
             expected=state.expected,
-            seconds=state.before.seconds + now - state.started,
+            seconds=state.before.seconds + state.seconds(now),
             runs=state.before.number + 1,
             rate=state.rate(now),
             wait=wait,
@@ -390,7 +390,7 @@ class Job:
             try:
                 # Of workers that were cancelled while they waited.
                 journal.save(self._batch)
-                journal.end_run()
+                self._state.took = journal.end_run()
             except (
                 sqlite3.Error
             ) as error:  # the output has a line for each row all the same

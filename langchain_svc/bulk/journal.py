@@ -244,18 +244,19 @@ class Journal:
             self._db.execute("INSERT INTO runs (seconds) VALUES (0.0)")
         return before
 
-    def end_run(self) -> None:
-        """Note how long the run took."""
+    def end_run(self) -> float:
+        """Note how long the run took; the seconds."""
         with self._db:
-            self._note_run()
+            return self._note_run()
 
-    def _note_run(self) -> None:
+    def _note_run(self) -> float:
         seconds = time.monotonic() - self._began
         self._db.execute(
             "UPDATE runs SET seconds = ?, expected = ? "
             "WHERE number = (SELECT max(number) FROM runs)",
             (seconds, self.expected),
         )
+        return seconds
 
     def runs(self) -> Runs:
         """The runs that it has seen; the time of one that was killed is that of its last answer."""

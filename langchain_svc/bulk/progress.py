@@ -40,6 +40,7 @@ class RunState:
         totals: Of the journal.
         rows_asked: Rows that this run has asked.
         started: By `time.monotonic`.
+        took: How many seconds the run took; None until its end is noted.
         open: Rows that are being asked.
         waits: Of open rows that wait: until when, and whether for a limit.
         shown: Whether somebody sees the progress.
@@ -51,6 +52,7 @@ class RunState:
     totals: Totals = field(default_factory=Totals)
     rows_asked: int = 0
     started: float = field(default_factory=time.monotonic)
+    took: float | None = None
     open: int = 0
     waits: dict[int, tuple[float, bool]] = field(default_factory=dict)
     shown: bool = False
@@ -70,6 +72,10 @@ class RunState:
         """Rows that were read, or counted, and have neither an answer nor an error."""
         rows = max(self.read, self.expected or 0)
         return max(0, rows - self.finished)
+
+    def seconds(self, now: float) -> float:
+        """How long the run takes so far, or took."""
+        return now - self.started if self.took is None else self.took
 
     def rate(self, now: float) -> float:
         """Rows a second; 0 before that says anything."""

@@ -350,9 +350,10 @@ def _tell_estimate(
     if problems.bad:
         emit(f"bad         {problems.bad:,} ({problems})")
     emit(f"requests    {estimate.requests:,}")
-    if problems.models:
+    others = problems.models - {model.model}
+    if others:
         emit(
-            f"model       {model.model}; not {', '.join(sorted(problems.models))}, as the rows say"
+            f"model       {model.model}; not {', '.join(sorted(others))}, as the rows say"
         )
     emit(f"tokens in   about {tokens_in:,}")
     emit(f"tokens out  {bound} {tokens_out:,} ({source})")
