@@ -86,7 +86,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     option(
         "--plan",
         metavar="PLAN",
-        help="stay within these limits: free, starter, pro, or your own, such as 60/min,3000/h",
+        help="stay within these limits: free, pro, or your own, such as 60/min,3000/h",
     )
     option(
         "--dry-run",
@@ -128,6 +128,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     """Run the job, estimate it, or look at it."""
     if args.status is not None:
+        if args.input is not None:
+            raise MisuseError(
+                "--status takes the output alone: batch --status results.jsonl"
+            )
         return _tell_status(args.journal or args.status + ".journal")
     if args.output is None:
         raise MisuseError(

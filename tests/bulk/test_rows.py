@@ -256,10 +256,13 @@ def test_an_empty_value_of_parquet_is_nothing_to_ask(folder):
     assert (report.done, report.failed) == (1, 2)
 
 
-@pytest.mark.parametrize("make", [os.mkdir, os.mkfifo])
-def test_what_is_no_regular_file_is_refused(make, folder):
+@pytest.mark.parametrize(
+    ("make", "said"),
+    [(os.mkdir, "in.jsonl is a folder"), (os.mkfifo, r"in.jsonl is not a regular file.*on stdin")],
+)
+def test_what_is_no_regular_file_is_refused(make, said, folder):
     make("in.jsonl")
-    with pytest.raises(SvcRequestError, match=r"in.jsonl is not a regular file.*on stdin"):
+    with pytest.raises(SvcRequestError, match=said):
         bulk.run(ECHO, "in.jsonl", journal="j")
 
 

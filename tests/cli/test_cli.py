@@ -130,6 +130,7 @@ def test_what_fails_is_one_line_that_says_what_to_do(
         (["models", "extra"], "'extra' is one word too many"),
         (["ask", "hi", "--temperature", "hot"], "--temperature must be a number, not 'hot'"),
         (["ask", "hi", "--model"], "--model needs a value"),
+        (["batch", "a", "b", "--status", "b"], "--status takes the output alone"),
         (["batch", "in.jsonl"], "langchain-svc batch prompts.jsonl results.jsonl"),
     ],
 )

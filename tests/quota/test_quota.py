@@ -87,7 +87,7 @@ def test_one_name_is_a_plan_on_each_interface():
 
 
 WRONG = [
-    (svc.SvcQuota, {"plan": "gold"}, "'free'.*'v1:pro'.*'general:starter'.*'learn'.*Plan"),
+    (svc.SvcQuota, {"plan": "gold"}, "'free'.*'starter'.*'v1:pro'.*'learn'.*'60/min'"),
     (svc.SvcQuota, {"plan": None}, "no plan None"),
     (svc.SvcQuota, {"storage": "postgres://x"}, "redis://host:port/0"),
     (svc.SvcQuota, {"on_storage_failure": "open"}, "'closed'.*'local'.*'open'"),
