@@ -78,8 +78,8 @@ class BulkOptions:
         prices: Token prices as for `SvcUsageCallbackHandler`, for example `model.list_models()`,
             all in one currency.
         config: Passed to every call. Its `max_concurrency` is ignored.
-        progress: Whether progress is shown on stderr. None shows it on a terminal and in a
-            notebook.
+        progress: Whether progress is shown on stderr; False logs no waits either. None shows it on
+            a terminal and in a notebook.
 
     Raises:
         SvcRequestError: A value is out of range, or two of the files are the same.

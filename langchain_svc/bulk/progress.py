@@ -43,7 +43,7 @@ class RunState:
         took: How many seconds the run took; None until its end is noted.
         open: Rows that are being asked.
         waits: Of open rows that wait: until when, and whether for a limit.
-        shown: Whether somebody sees the progress.
+        shown: Whether somebody sees the progress, or wants none: then no wait is logged.
     """
 
     expected: int | None = None
@@ -163,6 +163,7 @@ async def show_progress(state: RunState, *, option: bool | None) -> AsyncIterato
     """A block during which progress is shown."""
     live = is_terminal() and find_spec("rich") is not None
     if not is_watched(option):
+        state.shown = option is False
         yield
         return
 

@@ -9,6 +9,7 @@ from langchain_core.runnables import RunnableLambda
 
 import langchain_svc as svc
 from langchain_svc import bulk
+from langchain_svc.bulk.progress import RunState, show_progress
 from langchain_svc.sandbox import Fault
 
 WAITING = r"(\d+) of \d rows, waiting (\d+) s for the service's limit"
@@ -92,3 +93,10 @@ def test_a_run_that_nothing_holds_up_waits_for_nothing(lines):
     found, _ = lines(RunnableLambda(lambda text: time.sleep(0.1) or text), list("abcdefgh"))
     assert found
     assert not [line for line in found if "waiting" in line or "left" in line]
+
+
+@pytest.mark.parametrize(("option", "logged"), [(False, False), (None, True)])
+async def test_who_wants_no_progress_is_told_of_no_wait(option, logged):
+    state = RunState()
+    async with show_progress(state, option=option):
+        assert state.wait(1, 60.0, limit=True) is not logged
