@@ -234,7 +234,7 @@ class Source:
             # Not sys.stdin.buffer: the program could not end while a thread waits in that.
             return _jsonl(
                 open(sys.stdin.fileno(), "rb", closefd=False),
-                "; stdin is read as JSONL, and a CSV file by its name",
+                has_no_name=True,
             )
         suffix = Path(path).suffix.lower()
         if suffix == ".json":
@@ -444,10 +444,13 @@ class _DamageError(Exception):
         super().__init__(f"line {line:,}: {why}")
 
 
-def _jsonl(file: IO[bytes], hint: str = "") -> Iterator[tuple[int, object]]:
+def _jsonl(
+    file: IO[bytes], *, has_no_name: bool = False
+) -> Iterator[tuple[int, object]]:
     """One JSON object per line, each on its own; blank lines are skipped.
 
-    The hint is for a line that is no JSON.
+    Raises:
+        SvcRequestError: It is an array, or begins as no JSON where no name says what it is.
     """
     first = True
     number = 0
@@ -464,12 +467,17 @@ def _jsonl(file: IO[bytes], hint: str = "") -> Iterator[tuple[int, object]]:
                 "the input is one JSON array, and is read line by line: make it JSONL, one object "
                 "per line (jq -c '.[]' does that)"
             )
+        if first and has_no_name and line and not line.startswith(b"{"):
+            raise SvcRequestError(
+                "stdin is read as JSONL, and its first line is no JSON object: a CSV file is given "
+                "by its name"
+            )
         first = False
         if line:
-            yield number, _parsed_line(line, hint)
+            yield number, _parsed_line(line)
 
 
-def _parsed_line(line: bytes, hint: str) -> object:
+def _parsed_line(line: bytes) -> object:
     """The object of a line, or the problem of its row."""
     try:
         # Not json.loads(line), which takes a line with zeros for UTF-16.
@@ -478,7 +486,7 @@ def _parsed_line(line: bytes, hint: str) -> object:
         return bad
     except json.JSONDecodeError as error:
         return BadRow(
-            f"the line is not JSON that can be read: {error.msg} at column {error.colno}{hint}"
+            f"the line is not JSON that can be read: {error.msg} at column {error.colno}"
         )
     except (ValueError, RecursionError) as error:  # neither repeats the line
         return BadRow(f"the line is not JSON that can be read: {error}")

@@ -131,7 +131,7 @@ def _about_unknown(command: str, word: str, args: argparse.Namespace) -> str:
     if not word.startswith("-"):
         return f"{word!r} is one word too many (`langchain-svc {command} --help` says more)"
     options = ["--help", *(f"--{name.replace('_', '-')}" for name in vars(args))]
-    others = _NO_OPTIONS | {"--version"} if command else _NO_OPTIONS
+    others = _NO_OPTIONS | {"--version"} if command in _COMMANDS else _NO_OPTIONS
     options = [option for option in options if option not in others]
     name = word.partition("=")[0]
     near = difflib.get_close_matches(name.replace("_", "-"), options, 1, 0.7)

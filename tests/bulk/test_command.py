@@ -67,6 +67,14 @@ def test_stdin_and_stdout(service, folder):
     assert [row["content"] for row in rows] == ["0 * 2 = 0", "1 * 2 = 2", "2 * 2 = 4"]
 
 
+def test_a_csv_on_stdin_is_refused(service, folder):
+    with started("batch", "-", "out.jsonl", "--quiet", stdin=PIPE) as process:
+        _, err = process.communicate("id,prompt\n1,Hello\n", timeout=60)
+    assert process.returncode == 2
+    assert "a CSV file is given by its name" in err
+    assert not asked(service)
+
+
 def test_objects_and_prompts_of_columns(batch, folder, written):
     (folder / "schema.json").write_text(
         '{"type": "object", "properties": {"total": {"type": "integer"}}}'
