@@ -154,7 +154,9 @@ def cut(rows: int, cuts: int, concurrency: int, seed: int = 0) -> Cut:
         write_prompts(folder / "in.jsonl", rows)
         _run_until(rows // 2, sandbox, folder, concurrency)
         files = {
-            one.name: one.read_bytes() for one in folder.glob("out.jsonl.journal*")
+            one.name: one.read_bytes()
+            for one in folder.glob("out.jsonl.journal*")
+            if one.suffix != ".status"
         }
         answered = len(list(bulk.results(folder / "out.jsonl.journal")))
         for number in range(cuts):

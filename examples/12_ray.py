@@ -4,7 +4,6 @@ import json
 import os
 import tempfile
 from collections.abc import Mapping
-from itertools import islice
 from pathlib import Path
 
 from _service import needed, redis, service
@@ -19,14 +18,15 @@ PLAN = Plan(requests_per_minute=600)  # or a documented one's name, such as "pro
 
 @ray.remote(max_retries=3)  # a shard whose machine was lost goes on where it was
 def answer(shard: int, folder: Path, where: Mapping[str, str], storage: str) -> int:
-    """Ask every sixth row. The folder is one that all machines see; so is the journal in it."""
+    """Ask one shard. The folder is one that all machines see; so is the journal in it."""
     quota = SvcQuota(PLAN, storage=storage)
-    with (
-        (folder / "prompts.jsonl").open() as lines,
-        ChatSvc(model="svc-turbo", quota=quota, deadline=None, **where) as model,
-    ):
-        rows = (json.loads(line) for line in islice(lines, shard, None, SHARDS))
-        return bulk.run(model, rows, journal=folder / f"{shard}.journal").done
+    with ChatSvc(model="svc-turbo", quota=quota, deadline=None, **where) as model:
+        return bulk.run(
+            model,
+            folder / "prompts.jsonl",
+            journal=folder / f"{shard}.journal",
+            shard=f"{shard}/{SHARDS}",
+        ).done
 
 
 with redis() as storage, service() as where, tempfile.TemporaryDirectory() as name:
@@ -38,12 +38,14 @@ with redis() as storage, service() as where, tempfile.TemporaryDirectory() as na
 
     ray.init(num_cpus=3, include_dashboard=False, logging_level="ERROR")
     done = ray.get(
-        [answer.remote(shard, folder, where, storage) for shard in range(SHARDS)]
+        [answer.remote(n, folder, where, storage) for n in range(1, SHARDS + 1)]
     )
     ray.shutdown()
 
     found = [
-        row for n in range(SHARDS) for row in bulk.results(folder / f"{n}.journal")
+        row
+        for n in range(1, SHARDS + 1)
+        for row in bulk.results(folder / f"{n}.journal")
     ]
     print(f"{sum(done)} answers from {len(done)} shards")
     print(*sorted(row["content"] for row in found)[:3], sep="\n")

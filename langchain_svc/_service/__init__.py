@@ -9,7 +9,7 @@ from .fields import (
     url_of,
 )
 from .hints import ALIASES
-from .names import did_you_mean, resolve_aliases, suggest_name
+from .names import did_you_mean, resolve_aliases, suggest_name, suggests_fields
 from .parsers import CompletionParser, EventParser, WholeParser
 from .runs import MAKERS, RUNS, Privacy, keeps_runs, replaces, set_uncached
 from .settings import ServiceSettings

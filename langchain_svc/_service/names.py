@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Collection, Iterable, Mapping
-from typing import Any
+from collections.abc import Callable, Collection, Iterable, Mapping
+from dataclasses import MISSING, fields
+from functools import wraps
+from typing import Any, TypeVar
 
 from .hints import ALIASES, HINTS, NEUTRAL_VALUES
+
+T = TypeVar("T")
 
 
 def did_you_mean(name: str, valid_names: Iterable[str]) -> str:
@@ -26,6 +30,33 @@ def did_you_mean(name: str, valid_names: Iterable[str]) -> str:
 def suggest_name(name: str, valid_names: Iterable[str]) -> str:
     """What to write instead of a name that is not known."""
     return HINTS.get(name) or did_you_mean(name, valid_names)
+
+
+def suggests_fields(kind: type[T]) -> type[T]:
+    """A dataclass that suggests the nearest field where a call names none of them.
+
+    Raises:
+        TypeError: From such a call, and from one without a field that is required.
+    """
+    make: Callable[..., None] = kind.__init__
+    known = fields(kind)  # type: ignore[arg-type]  # a dataclass
+    names = [field.name for field in known]
+    required = [field.name for field in known if field.default is MISSING]
+
+    @wraps(make)
+    def checked(self: T, *args: Any, **words: Any) -> None:
+        for word in words:
+            if word not in names:
+                raise TypeError(
+                    f"there is no {word}= here; {did_you_mean(word, names)}"
+                )
+        for name in required[len(args) :]:
+            if name not in words:
+                raise TypeError(f"{name}= is missing")
+        make(self, *args, **words)
+
+    kind.__init__ = checked  # type: ignore[assignment]  # with the same signature
+    return kind
 
 
 def resolve_aliases(

@@ -15,5 +15,6 @@ from .journal import results
 from .options import BulkOptions
 from .progress import duration, failures
 from .rows import BadRow
+from .status import Status, read_status
 
 __all__ = ["BulkOptions", "BulkReport", "arun", "results", "run"]

@@ -167,6 +167,15 @@ class RowResult:
         return self
 
 
+def error_kind(error: str) -> str:
+    """The type in a row's error, which is JSON text; "unknown" where it has none."""
+    try:
+        kind = json.loads(error)["type"]
+    except (ValueError, RecursionError, LookupError, TypeError):
+        return "unknown"
+    return str(kind)
+
+
 def error_text(error: BaseException) -> str:
     """The text of an error; only the beginning where the error is not this package's."""
     text = str(error)

@@ -12,6 +12,8 @@ from __future__ import annotations
 
 import asyncio
 import os
+import platform
+import sqlite3
 import sys
 import time
 from collections import deque
@@ -21,6 +23,7 @@ from contextlib import ExitStack, closing, suppress
 from contextvars import copy_context
 from dataclasses import dataclass, field
 from functools import partial
+from pathlib import Path
 from typing import Any, Concatenate, ParamSpec, TypeVar
 
 from langchain_core.runnables import Runnable
@@ -35,18 +38,21 @@ from ..errors import SvcRateLimitError, SvcRequestError
 from ..observe.callbacks import SvcUsageCallbackHandler
 from ..quota.limiter import bulk_priority
 from .answers import AnswerWatch, RowResult, error_text, to_json
-from .journal import Journal, Totals, results
+from .journal import Journal, Totals, in_words, results
 from .options import BulkOptions
 from .outage import Outage, RowTries
 from .output import output_lines, write_output
 from .progress import RunState, duration, is_watched, log, show_progress
 from .register import Register
 from .rows import BadRow, Problems, Row, Rows, Source
+from .status import EVERY, Status, remove_status, write_status
 
 P = ParamSpec("P")
 T = TypeVar("T")
 
-_GRACE = 10.0  # seconds for the rows in flight when the run is to end
+# Seconds for the rows in flight when the run is to end. `docker stop` kills after ten, and the
+# output is still to be written.
+_GRACE = 5.0
 _ENDING = (
     f"\nStopping: waiting up to {_GRACE:.0f} s for open rows. "
     "Press Ctrl-C again to stop now.\n"
@@ -59,6 +65,7 @@ class BulkReport(Totals):
 
     Attributes:
         done: Rows with a whole answer, of this and earlier runs.
+        failures: How many rows have an error, by its type: "cut" for an answer that was cut off.
         failed: Rows with an error, those with a cut answer among them.
         cut: Rows whose answer was cut off.
         unanswered: Rows that were read and have neither, as the run ended early.
@@ -68,13 +75,15 @@ class BulkReport(Totals):
         total_tokens: All tokens.
         cost: What all tokens cost; None if no price is known.
         currency: Of the cost; "" where the prices name none.
-        seconds: How long this run took.
+        seconds: How long the job took, of all its runs together.
+        runs: How many runs that were.
         journal: The file that has the answers.
     """
 
     asked: int
     unanswered: int
     seconds: float
+    runs: int
     journal: str
 
     def results(self, *, ordered: bool = True) -> Iterator[dict[str, Any]]:
@@ -135,7 +144,7 @@ def run(runnable: Runnable[Any, Any], rows: Rows, **options: Any) -> BulkReport:
         SvcRequestError: The input, the journal or an option is wrong. A damaged file is named with
             the line.
         SvcError: What ended the run early; call again to resume.
-        KeyboardInterrupt: After Ctrl-C, when the rows in flight have ended, at most 10 s later;
+        KeyboardInterrupt: After Ctrl-C, when the rows in flight have ended, at most 5 s later;
             at once after a second one.
     """
     return Job(runnable, rows, BulkOptions(**options)).run()
@@ -194,7 +203,7 @@ class Job:
         self._settings = options.fingerprint(self._runnable)
         self._register = Register()
         # The last to fail: it opens a file.
-        self._source = Source(rows, options.format, self._register)
+        self._source = Source(rows, options.format, self._register, options.part())
         self._state = RunState()
         self._outage = Outage(options.outage_wait)
         self._interrupted = False
@@ -262,7 +271,8 @@ class Job:
             **vars(state.totals),
             asked=state.rows_asked,
             unanswered=state.unanswered,
-            seconds=time.monotonic() - state.started,
+            seconds=state.before.seconds + state.seconds(time.monotonic()),
+            runs=state.before.number + 1,
             journal=self._path,
         )
 
@@ -274,7 +284,12 @@ class Job:
         """
         estimate = Estimate()
         journal: Journal | None = None
-        with closing(self._register), closing(self._source), ExitStack() as stack:
+        with (
+            closing(self._register),
+            closing(self._source),
+            in_words(Path(self._path)),
+            ExitStack() as stack,
+        ):
             if os.path.exists(self._path):  # noqa: PTH110  # a journal may be a plain name
                 journal = stack.enter_context(closing(self._open()))
                 totals = journal.totals()
@@ -322,32 +337,81 @@ class Job:
                     problems.add_row(row)
         if self._ended.is_set():
             return
-        self._source.total = problems.rows
+        self._source.total = preview.total
         self._state.expected = problems.rows
         if problems.bad and problems.bad == problems.rows:
             raise SvcRequestError(f"No row of the input can be asked. {problems}")
-        if problems.bad and is_watched(self._options.progress):
+        if not is_watched(self._options.progress):
+            return
+        if problems.bad:
             log(
                 f"{problems.bad:,} of {problems.rows:,} rows cannot be asked. {problems}"
             )
+        if problems.models:
+            named = ", ".join(sorted(problems.models))
+            log(f"The rows name {named}; the model of this run answers them all")
 
     async def _run_with_journal(self) -> None:
+        with in_words(Path(self._path)):
+            await self._run_and_write()
+
+    async def _run_and_write(self) -> None:
         self._journal = await _run_on(self._disk, self._open)
         try:
+            self._journal.expected = self._state.expected
+            self._state.before = await _run_on(
+                self._disk, self._journal.begin_run, self._state.started
+            )
             self._state.totals = await _run_on(self._disk, self._journal.totals)
-            with bulk_priority():  # interactive calls go before ours
-                await self._ask_all()
+            telling = asyncio.ensure_future(self._tell_status())
+            try:
+                with bulk_priority():  # interactive calls go before ours
+                    await self._ask_all()
+            finally:
+                telling.cancel()
             self._state.totals = await _run_on(self._disk, self._journal.totals)
         finally:
             await _run_on(self._disk, self._write_results)
         if self._error is not None:
             raise self._error
 
+    async def _tell_status(self) -> None:
+        """Let others see where the run stands."""
+        place = self._journal.path
+        while True:
+            await _run_on(self._disk, write_status, place, self.status())
+            await asyncio.sleep(EVERY)
+
+    def status(self) -> Status:
+        """Where the run stands."""
+        state = self._state
+        now = time.monotonic()
+        wait, for_limit = state.waiting(now)
+        return Status(
+            **vars(state.totals),
+            expected=state.expected,
+            seconds=state.before.seconds + state.seconds(now),
+            runs=state.before.number + 1,
+            rate=state.rate(now),
+            wait=wait,
+            for_limit=for_limit,
+            process=os.getpid(),
+            machine=platform.node(),
+            written=time.time(),
+        )
+
     def _write_results(self) -> None:
         output = self._options.output
         with closing(self._journal) as journal:
-            # Of workers that were cancelled while they waited.
-            journal.save(self._batch)
+            remove_status(journal.path)
+            try:
+                # Of workers that were cancelled while they waited.
+                journal.save(self._batch)
+                self._state.took = journal.end_run()
+            except (
+                sqlite3.Error
+            ) as error:  # the output has a line for each row all the same
+                self._error = self._error or error
             if output is None:
                 return
             lines = output_lines(
@@ -416,7 +480,7 @@ class Job:
 
     async def _read_rows(self) -> None:
         rows = await _run_on(self._reader, self._source.chunk)
-        self._state.expected = self._source.total
+        self._state.expected = self._journal.expected = self._source.expected
         self._state.read += len(rows)
         if not rows:
             self._exhausted = True
@@ -469,7 +533,7 @@ class Job:
         watch = AnswerWatch()
         config = merge_configs(self._options.config, {"callbacks": [usage, watch]})
         try:
-            answer = await self._runnable.ainvoke(row.input, config)
+            answer = await self._runnable.ainvoke(row.input, config, **row.arguments)
             result = RowResult.of_answer(answer, watch)
         except Exception as error:  # noqa: BLE001  # a row's error, or the run's
             pause = self._outage.pause(error, tries)

@@ -27,19 +27,20 @@ import sqlite3
 import tempfile
 import threading
 import time
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager, suppress
-from dataclasses import astuple, dataclass
+from dataclasses import astuple, dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from ..errors import SvcRequestError
-from .answers import RowResult, output_line
+from .answers import CUT, RowResult, error_kind, output_line
 from .options import Place
 from .rows import Row
 
 _APPLICATION = 0x53564342  # "SVCB", which tells a journal from other SQLite files
-_FORMAT = 4  # a journal of another format is refused, not misread
+_FORMAT = 5  # a journal of another format is refused, not misread
 _COUNT = "CHECK (typeof({0}) IN ('integer', 'null'))"
 _SCHEMA = f"""
     PRAGMA application_id = {_APPLICATION};
@@ -63,6 +64,11 @@ _SCHEMA = f"""
         tokens INTEGER {_COUNT.format("tokens")},
         cost REAL CHECK (typeof(cost) IN ('real', 'null')),
         currency TEXT CHECK (typeof(currency) IN ('text', 'null'))
+    );
+    CREATE TABLE runs (
+        number INTEGER PRIMARY KEY,
+        seconds REAL NOT NULL CHECK (typeof(seconds) = 'real'),
+        expected INTEGER CHECK (typeof(expected) IN ('integer', 'null'))
     );
 """
 _SHAPE = "SELECT type, name, tbl_name, sql FROM sqlite_master ORDER BY name"
@@ -102,47 +108,55 @@ _OPEN_HERE: set[tuple[int, ...]] = set()
 _OPEN_LOCK = threading.Lock()
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Totals:
     """All that a journal holds, in numbers."""
 
     done: int = 0
-    failed: int = 0
-    cut: int = 0
+    failures: Mapping[str, int] = field(default_factory=dict)
     input_tokens: int = 0
     output_tokens: int = 0
     total_tokens: int = 0
     cost: float | None = None
     currency: str = ""
 
+    @property
+    def failed(self) -> int:
+        """Rows with an error, those with a cut answer among them."""
+        return sum(self.failures.values())
+
+    @property
+    def cut(self) -> int:
+        """Rows whose answer was cut off."""
+        return self.failures.get(CUT, 0)
+
     def plus(self, result: RowResult, row: Row) -> Totals:
         """The totals with a result added, in place of a failure of the same row."""
-        done = self.done
-        failed = self.failed
-        cut = self.cut
-        cost = self.cost
-        if row.failed_before:
-            failed -= 1
-        if row.cut_before:
-            cut -= 1
+        kinds = Counter(self.failures)
+        if row.failure:
+            kinds[row.failure] -= 1
         if result.failed:
-            failed += 1
-        else:
-            done += 1
-        if result.cut:
-            cut += 1
+            kinds[error_kind(result.error)] += 1
+        cost = self.cost
         if result.cost is not None:
             cost = (cost or 0.0) + result.cost
         return Totals(
-            done=done,
-            failed=failed,
-            cut=cut,
+            done=self.done + (not result.failed),
+            failures=dict(+kinds),
             input_tokens=self.input_tokens + (result.tokens_in or 0),
             output_tokens=self.output_tokens + (result.tokens_out or 0),
             total_tokens=self.total_tokens + (result.tokens or 0),
             cost=cost,
             currency=result.currency or self.currency,
         )
+
+
+class Runs(NamedTuple):
+    """The runs that a journal has seen."""
+
+    number: int = 0
+    seconds: float = 0.0  # of all of them together
+    expected: int | None = None  # rows of the input, as the last one knew
 
 
 class Journal:
@@ -154,6 +168,9 @@ class Journal:
 
     def __init__(self, path: Place, settings: Mapping[str, str] | None) -> None:
         self.path: Path = Path(path)
+        self.expected: int | None = None
+        """The number of rows in the input, as soon as the run knows it."""
+        self._began = time.monotonic()
         if settings is not None and not self.path.exists():
             self._make(settings)
         self._check_place()
@@ -189,19 +206,19 @@ class Journal:
             SvcRequestError: A row is not the one that was answered under its number.
         """
         stored = {
-            number: (key, digest, failed, cut)
-            for number, key, digest, failed, cut in self._db.execute(
-                "SELECT number, key, digest, failed, cut FROM rows WHERE number BETWEEN ? AND ?",
+            number: (key, digest, failed, error)
+            for number, key, digest, failed, error in self._db.execute(
+                "SELECT number, key, digest, failed, error FROM rows WHERE number BETWEEN ? AND ?",
                 (rows[0].number, rows[-1].number),
             )
         }
         for row in rows:
             if row.number not in stored:
                 continue
-            key, digest, failed, cut = stored[row.number]
-            row.failed_before = bool(failed)
-            row.cut_before = bool(cut)
-            row.to_ask = row.failed_before and retry_errors
+            key, digest, failed, error = stored[row.number]
+            if failed:
+                row.failure = error_kind(error)
+            row.to_ask = bool(failed) and retry_errors
             if not failed and (key, digest) != (row.key, row.digest):
                 raise SvcRequestError(
                     f"Row {row.number} of the input is not the one that {self.path} has an answer "
@@ -211,36 +228,63 @@ class Journal:
 
     def save(self, results: Iterable[tuple[Row, RowResult]]) -> None:
         """Write results; they are on the disk when it returns."""
-        try:
-            self._write(results)
-        except sqlite3.Error as error:
-            raise SvcRequestError(
-                f"The journal {self.path} cannot be written: {error}. What it holds is safe: make "
-                "room, then run the same again"
-            ) from error
-
-    def _write(self, results: Iterable[tuple[Row, RowResult]]) -> None:
         values = (
             (row.number, row.key, row.digest, result.failed, *astuple(result))
             for row, result in results
         )
         with self._db:
             self._db.executemany(_SAVE, values)
+            self._note_run()
+
+    def begin_run(self, began: float) -> Runs:
+        """Note a run that began then, by `time.monotonic`; the runs before it."""
+        before = self.runs()
+        self._began = began
+        with self._db:
+            self._db.execute("INSERT INTO runs (seconds) VALUES (0.0)")
+        return before
+
+    def end_run(self) -> float:
+        """Note how long the run took; the seconds."""
+        with self._db:
+            return self._note_run()
+
+    def _note_run(self) -> float:
+        seconds = time.monotonic() - self._began
+        self._db.execute(
+            "UPDATE runs SET seconds = ?, expected = ? "
+            "WHERE number = (SELECT max(number) FROM runs)",
+            (seconds, self.expected),
+        )
+        return seconds
+
+    def runs(self) -> Runs:
+        """The runs that it has seen; the time of one that was killed is that of its last answer."""
+        count, seconds = self._db.execute(
+            "SELECT count(*), total(seconds) FROM runs"
+        ).fetchone()
+        last = self._db.execute(
+            "SELECT expected FROM runs WHERE expected IS NOT NULL ORDER BY number DESC"
+        ).fetchone()
+        return Runs(count, seconds, last and last[0])
 
     def totals(self) -> Totals:
         """All that it holds, in numbers."""
         *counts, cost, currency = self._db.execute(
-            "SELECT count(*) - total(failed), total(failed), total(cut), total(tokens_in), "
-            "total(tokens_out), total(tokens), sum(cost), max(currency) FROM rows"
+            "SELECT count(*) - total(failed), total(tokens_in), total(tokens_out), total(tokens), "
+            "sum(cost), max(currency) FROM rows"
         ).fetchone()
-        done, failed, cut, tokens_in, tokens_out, tokens = map(int, counts)
+        done, tokens_in, tokens_out, tokens = map(int, counts)
+        kinds = Counter(
+            error_kind(error)
+            for (error,) in self._db.execute("SELECT error FROM rows WHERE failed")
+        )
         return Totals(
-            done,
-            failed,
-            cut,
-            tokens_in,
-            tokens_out,
-            tokens,
+            done=done,
+            failures=dict(kinds),
+            input_tokens=tokens_in,
+            output_tokens=tokens_out,
+            total_tokens=tokens,
             cost=cost,
             currency=currency or "",
         )
@@ -295,7 +339,11 @@ class Journal:
 
     def _make(self, settings: Mapping[str, str]) -> None:
         """Make a whole journal, unless another run is quicker: then the lock decides."""
-        with temporary(self.path, "Give another place") as draft:
+        advice = "Make room, or give another place"
+        with (
+            temporary(self.path, "Give another place") as draft,
+            in_words(self.path, advice),
+        ):
             with closing(sqlite3.connect(draft)) as db:
                 db.executescript(_SCHEMA)
                 with db:
@@ -309,6 +357,11 @@ class Journal:
     def _check_place(self) -> None:
         if not self.path.exists():
             raise SvcRequestError(f"There is no journal {self.path}")
+        if self.path.is_dir():
+            raise SvcRequestError(
+                f"The journal {self.path} is a folder: name a file, such as "
+                f"{self.path / 'results.journal'}"
+            )
         real = self.path.resolve()
         beside = [
             real.with_name(real.name + end) for end in ("-wal", "-journal", "-shm")
@@ -363,7 +416,7 @@ class Journal:
             except sqlite3.DatabaseError as error:
                 db.close()
                 if not _is_locked(error):
-                    raise self._damaged(str(error)) from None
+                    raise _journal_error(self.path, error) from None
                 if time.monotonic() > deadline:
                     raise self._in_use() from None
             except BaseException:
@@ -408,10 +461,7 @@ class Journal:
         )
 
     def _damaged(self, why: str) -> SvcRequestError:
-        return SvcRequestError(
-            f"The journal {self.path} is damaged or not a journal: {why}. Restore a copy of it, or "
-            f"delete it to begin anew; `sqlite3 {self.path} .recover` shows what can be saved"
-        )
+        return _damage(self.path, why)
 
     def _compare(self, settings: Mapping[str, str]) -> None:
         """Check that the answers are of these settings; a journal without answers takes them.
@@ -428,6 +478,7 @@ class Journal:
             with self._db:
                 self._db.execute("DELETE FROM rows")
                 self._db.execute("DELETE FROM settings")
+                self._db.execute("DELETE FROM runs")
                 self._db.executemany(
                     "INSERT INTO settings VALUES (?, ?)", settings.items()
                 )
@@ -442,6 +493,36 @@ class Journal:
             f"The journal {self.path} was written with other settings: {names[:_LONGEST_NAMES]}. "
             "Use the same ones, or another journal (--journal)"
         )
+
+
+def _damage(path: Path, why: str) -> SvcRequestError:
+    return SvcRequestError(
+        f"The journal {path} is damaged or not a journal: {why}. Restore a copy of it, or "
+        f"delete it to begin anew; `sqlite3 {path} .recover` shows what can be saved"
+    )
+
+
+def _journal_error(
+    path: Path, error: sqlite3.Error, advice: str = ""
+) -> SvcRequestError:
+    """What SQLite says: of the disk, or of what is in the file."""
+    if not isinstance(error, sqlite3.OperationalError):
+        return _damage(path, str(error))
+    advice = advice or ("What it holds is safe: make room, then run the same again")
+    return SvcRequestError(f"The journal {path} cannot be written: {error}. {advice}")
+
+
+@contextmanager
+def in_words(path: Path, advice: str = "") -> Iterator[None]:
+    """A block in which whatever SQLite says of a journal is an error of this package.
+
+    Raises:
+        SvcRequestError: The disk is full or cannot be written, or the file is damaged.
+    """
+    try:
+        yield
+    except sqlite3.Error as error:
+        raise _journal_error(path, error, advice) from error
 
 
 def _is_locked(error: sqlite3.DatabaseError) -> bool:
@@ -503,6 +584,6 @@ def results(journal: Place, *, ordered: bool = True) -> Iterator[dict[str, Any]]
     Raises:
         SvcRequestError: It is missing, in use, damaged or no journal.
     """
-    with closing(Journal(journal, None)) as opened:
+    with in_words(Path(journal)), closing(Journal(journal, None)) as opened:
         for _, line in opened.lines(ordered=ordered):
             yield json.loads(line)

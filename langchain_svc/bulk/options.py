@@ -6,6 +6,7 @@ import hashlib
 import json
 import math
 import os
+import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -17,7 +18,7 @@ from langchain_core.runnables import Runnable, RunnableConfig
 from pydantic import BaseModel
 
 from .._base.safe_errors import safe_repr
-from .._service import ServiceSettings
+from .._service import ServiceSettings, suggests_fields
 from ..errors import SvcRequestError
 
 Place: TypeAlias = str | os.PathLike[str]
@@ -50,6 +51,7 @@ _NO_MATTER = ServiceSettings.model_fields.keys() - {"privacy"} | {
 _OTHER_FORMATS = {".csv", ".tsv", ".parquet", ".xlsx"}
 
 
+@suggests_fields
 @dataclass(frozen=True, kw_only=True, repr=False)
 class BulkOptions:
     """The options of a bulk run: keyword arguments of `run` and `arun`.
@@ -67,6 +69,8 @@ class BulkOptions:
         ordered: Whether the output has the order of the input; otherwise rows are in the order
             in which they finished.
         retry_errors: Whether rows that failed or were cut in an earlier run are asked again.
+        shard: The part of the input that this run asks, for several machines: "1/2" is every second
+            row from the first on. Each machine has the whole input and a journal of its own.
         settings: What else the answers depend on, such as the version of a function. A journal
             with answers of other settings is refused.
         outage_wait: Seconds that the run waits, counted from the last answer, for a service that is
@@ -74,11 +78,12 @@ class BulkOptions:
         prices: Token prices as for `SvcUsageCallbackHandler`, for example `model.list_models()`,
             all in one currency.
         config: Passed to every call. Its `max_concurrency` is ignored.
-        progress: Whether progress is shown on stderr. None shows it on a terminal and in a
-            notebook.
+        progress: Whether progress is shown on stderr; False logs no waits either. None shows it on
+            a terminal and in a notebook.
 
     Raises:
         SvcRequestError: A value is out of range, or two of the files are the same.
+        TypeError: There is no such option; the error suggests the nearest.
     """
 
     journal: Place
@@ -87,6 +92,7 @@ class BulkOptions:
     format: Format = None
     ordered: bool = False
     retry_errors: bool = False
+    shard: str | None = None
     settings: Mapping[str, Any] | None = None
     outage_wait: float = 3600.0
     prices: Mapping[str, Any] | Iterable[Any] | None = None
@@ -104,6 +110,24 @@ class BulkOptions:
                 raise SvcRequestError(
                     f"{name} must be {kind} >= {least}, not {safe_repr(value)}"
                 )
+
+        self.part()
+
+    def part(self) -> tuple[int, int]:
+        """The shard as numbers: (1, 2) of "1/2".
+
+        Raises:
+            SvcRequestError: It is no such text.
+        """
+        if self.shard is None:
+            return 1, 1
+        match = re.fullmatch(r"([1-9]\d{0,8})/([1-9]\d{0,8})", str(self.shard))
+        if match is None or int(match[1]) > int(match[2]):
+            raise SvcRequestError(
+                f"shard must be a part of the input such as '1/2' or '3/8', not "
+                f"{safe_repr(self.shard)}"
+            )
+        return int(match[1]), int(match[2])
 
     def check_places(self, rows: object) -> None:
         """No file may be written over another, and a device is not replaced by a file."""
@@ -134,6 +158,8 @@ class BulkOptions:
         leaves.update(_leaves("settings", settings))
         if isinstance(self.format, str):
             leaves["format"] = self.format
+        if self.shard is not None:
+            leaves["shard"] = self.shard
         return {name: _digest(name, value) for name, value in leaves.items()}
 
 

@@ -11,6 +11,7 @@ from contextlib import (
     asynccontextmanager,
     contextmanager,
     nullcontext,
+    suppress,
 )
 from dataclasses import dataclass, field
 from datetime import timedelta
@@ -18,7 +19,7 @@ from importlib.util import find_spec
 from typing import TypeAlias
 
 from .._base.shown import money
-from .journal import Totals
+from .journal import Runs, Totals
 from .notebook import is_notebook, notebook_bar
 
 _MOMENT = 1.5  # seconds; a shorter wait is not shown
@@ -36,19 +37,23 @@ class RunState:
     Attributes:
         expected: The number of rows in the input; None while it is unknown.
         read: Rows that were read.
+        before: The runs that the journal had seen.
         totals: Of the journal.
         rows_asked: Rows that this run has asked.
         started: By `time.monotonic`.
+        took: How many seconds the run took; None until its end is noted.
         open: Rows that are being asked.
         waits: Of open rows that wait: until when, and whether for a limit.
-        shown: Whether somebody sees the progress.
+        shown: Whether somebody sees the progress, or wants none: then no wait is logged.
     """
 
     expected: int | None = None
     read: int = 0
+    before: Runs = field(default_factory=Runs)
     totals: Totals = field(default_factory=Totals)
     rows_asked: int = 0
     started: float = field(default_factory=time.monotonic)
+    took: float | None = None
     open: int = 0
     waits: dict[int, tuple[float, bool]] = field(default_factory=dict)
     shown: bool = False
@@ -68,6 +73,19 @@ class RunState:
         """Rows that were read, or counted, and have neither an answer nor an error."""
         rows = max(self.read, self.expected or 0)
         return max(0, rows - self.finished)
+
+    def seconds(self, now: float) -> float:
+        """How long the run takes so far, or took."""
+        return now - self.started if self.took is None else self.took
+
+    def rate(self, now: float) -> float:
+        """Rows a second; 0 before that says anything."""
+        wait, _ = self.waiting(now)
+        # A limit lets rows through in bursts: so the wait that has begun counts as over.
+        elapsed = now - self.started + wait
+        if elapsed < _SETTLED:
+            return 0.0
+        return (self.rows_asked - self.open) / elapsed
 
     def wait(self, row: int, seconds: float, limit: bool) -> bool:  # noqa: FBT001  # of a callback
         """A row waits, perhaps for a limit; from any thread. Returns whether the wait is shown."""
@@ -91,11 +109,7 @@ def progress_line(state: RunState) -> str:
     now = time.monotonic()
     totals = state.totals
     wait, limit = state.waiting(now)
-    # A limit lets rows through in bursts: so the wait that has begun counts as over.
-    elapsed = now - state.started + wait
-    rate = 0.0
-    if elapsed >= _SETTLED:
-        rate = (state.rows_asked - state.open) / elapsed
+    rate = state.rate(now)
     of = "" if state.expected is None else f" of {state.expected:,}"
     parts = [f"{state.finished:,}{of} rows"]
     if wait:
@@ -127,14 +141,20 @@ def duration(seconds: float) -> str:
 def is_watched(option: bool | None) -> bool:  # noqa: FBT001  # an option as it is
     """Whether progress is shown; None shows it on a terminal and in a notebook."""
     if option is None:
-        return sys.stderr.isatty() or "ipykernel" in sys.modules
+        return is_terminal() or "ipykernel" in sys.modules
     return option
+
+
+def is_terminal() -> bool:
+    """Whether somebody may look at stderr."""
+    return sys.stderr is not None and sys.stderr.isatty()
 
 
 @asynccontextmanager
 async def show_progress(state: RunState, *, option: bool | None) -> AsyncIterator[None]:
     """A block during which progress is shown."""
     if not is_watched(option):
+        state.shown = option is False
         yield
         return
 
@@ -159,7 +179,7 @@ def _shown(state: RunState) -> tuple[AbstractContextManager[Show], float]:
     """Where lines are shown, and how often."""
     if is_notebook():
         return _cell(state), _LIVE_EVERY
-    if sys.stderr.isatty() and find_spec("rich") is not None:
+    if is_terminal() and find_spec("rich") is not None:
         return _bar(state), _LIVE_EVERY
     return nullcontext(log), _LOG_EVERY
 
@@ -178,14 +198,33 @@ def _bar(state: RunState) -> Iterator[Show]:
         progress.BarColumn(bar_width=20),
         progress.TextColumn("{task.description}"),
     )
-    with progress.Progress(*columns, console=console.Console(stderr=True)) as bar:
-        task = bar.add_task("", total=None)
-        yield lambda line: bar.update(
-            task, description=line, total=state.expected, completed=state.finished
-        )
+    bar = progress.Progress(*columns, console=console.Console(stderr=True))
+    task = bar.add_task("", total=None)
+
+    def show(line: str) -> None:
+        with _on_a_terminal():
+            bar.update(
+                task, description=line, total=state.expected, completed=state.finished
+            )
+
+    with _on_a_terminal():
+        bar.start()
+    try:
+        yield show
+    finally:
+        with _on_a_terminal():
+            bar.stop()
+
+
+def _on_a_terminal() -> AbstractContextManager[None]:
+    """A block that writes to a terminal, which may have been closed: the run goes on."""
+    return suppress(OSError)
 
 
 def log(line: str) -> None:
-    """Write a line to stderr at once."""
-    sys.stderr.write(line + "\n")
-    sys.stderr.flush()
+    """Write a line to stderr at once, where there is one."""
+    if sys.stderr is None:
+        return
+    with _on_a_terminal():
+        sys.stderr.write(line + "\n")
+        sys.stderr.flush()

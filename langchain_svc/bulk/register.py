@@ -6,6 +6,8 @@ import sqlite3
 import threading
 from collections.abc import Iterator, Sequence
 
+from ..errors import SvcRequestError
+
 
 class Register:
     """Numbers and ids of rows, in a file without a name, which SQLite keeps in memory while small.
@@ -36,11 +38,31 @@ class Register:
                 self._opened = None
 
     def add_rows(self, rows: Sequence[tuple[int, str]]) -> None:
-        """Enter rows by number and id, "null" for an unknown id. Earlier entries stay."""
+        """Enter rows by number and id, "null" for an unknown id. Earlier entries stay.
+
+        Raises:
+            SvcRequestError: The disk is full.
+        """
+        self._insert("INSERT OR IGNORE INTO rows VALUES (?, ?)", rows)
+
+    def add_ids(self, rows: Sequence[tuple[int, str]]) -> None:
+        """Note which row has an id, also of rows that are not entered. The first one keeps it.
+
+        Raises:
+            SvcRequestError: The disk is full.
+        """
         claims = [(key, number) for number, key in rows if key != "null"]
-        with self._lock, self._db:
-            self._db.executemany("INSERT OR IGNORE INTO rows VALUES (?, ?)", rows)
-            self._db.executemany("INSERT OR IGNORE INTO ids VALUES (?, ?)", claims)
+        self._insert("INSERT OR IGNORE INTO ids VALUES (?, ?)", claims)
+
+    def _insert(self, sql: str, values: Sequence[tuple[object, object]]) -> None:
+        try:
+            with self._lock, self._db:
+                self._db.executemany(sql, values)
+        except sqlite3.Error as error:
+            raise SvcRequestError(
+                f"The ids of the rows cannot be noted in a temporary file: {error}. Make room "
+                "where this machine keeps such files, or set TMPDIR to another folder"
+            ) from error
 
     def owner(self, key: str) -> int | None:
         """The number of the first row with an id; None for an unknown id."""

@@ -15,7 +15,7 @@ import io
 import json
 import os
 import sys
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sized
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Sized
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
@@ -23,6 +23,7 @@ from string import Formatter
 from textwrap import shorten
 from typing import IO, Any, TypeAlias
 
+from langchain_core.messages import convert_to_messages
 from pydantic_core import to_jsonable_python
 
 from .._base.safe_errors import type_text
@@ -56,10 +57,11 @@ class Row:
         key: The row's id as JSON text; "null" where it is unknown.
         line: The line of the file in which the row begins; 0 where there are no lines.
         input: The runnable's input.
+        arguments: What else the runnable gets: of a line of an OpenAI batch, its settings.
+        model: The model that such a line names, which is not asked: that of the runnable is.
         digest: Of the input; the journal recognizes the row by it.
         problem: Why the row cannot be asked; "" where it can.
-        failed_before: Whether the row failed in an earlier run.
-        cut_before: Whether its answer was cut in an earlier run.
+        failure: The kind of the error that it had in an earlier run; "" where it had none.
         to_ask: Whether this run asks the row.
     """
 
@@ -67,10 +69,11 @@ class Row:
     key: str = UNKNOWN
     line: int = 0
     input: object = None
+    arguments: Mapping[str, Any] = field(default_factory=dict)
+    model: str = ""
     digest: bytes = b""
     problem: str = ""
-    failed_before: bool = False
-    cut_before: bool = False
+    failure: str = ""
     to_ask: bool = True
 
     @property
@@ -86,6 +89,8 @@ class Problems:
 
     rows: int = 0
     bad: int = 0
+    models: set[str] = field(default_factory=set)
+    """The models that lines of an OpenAI batch name, up to a few."""
     longest: tuple[int, int] = (0, 0)
     """The first and the last line of the row with the most lines before the next row."""
     _causes: dict[str, tuple[str, int]] = field(default_factory=dict)
@@ -98,6 +103,8 @@ class Problems:
         if row.line - self._last_line > last - first + 1:
             self.longest = (self._last_line, row.line - 1)
         self._last_line = row.line
+        if row.model and len(self.models) < _MOST_CAUSES:
+            self.models.add(_printable(row.model))
         if not row.problem:
             return
         self.bad += 1
@@ -119,12 +126,21 @@ class Problems:
 class Source:
     """The rows of the input, in chunks. `template` turns each into the runnable's input.
 
+    Of a shard (k, n) come rows k, k + n, k + 2n and so on. The ids of all rows are compared.
+
     Raises:
         SvcRequestError: The input cannot be read at all.
     """
 
-    def __init__(self, rows: Rows, template: Format, register: Register) -> None:
+    def __init__(
+        self,
+        rows: Rows,
+        template: Format,
+        register: Register,
+        shard: tuple[int, int] = (1, 1),
+    ) -> None:
         self._rows = rows
+        self._shard = shard
         self._format = template
         self._columns: frozenset[str] = frozenset()
         if isinstance(template, str):
@@ -155,14 +171,31 @@ class Source:
         if self._file is None:
             return None
         template = _as_read if callable(self._format) else self._format
-        return Source(self._rows, template, self._register)
+        return Source(self._rows, template, self._register, self._shard)
+
+    @property
+    def expected(self) -> int | None:
+        """The number of the rows that come; None while it is unknown."""
+        if self.total is None:
+            return None
+        first, step = self._shard
+        return len(range(first, self.total + 1, step))
 
     def chunk(self) -> list[Row]:
         """The next rows, at most 256 or about 4 MB; none at the end. It may block.
 
         Raises:
-            SvcRequestError: The file is damaged.
+            SvcRequestError: The file is damaged, or has no rows.
         """
+        first, step = self._shard
+        while rows := self._next_rows():
+            ours = [row for row in rows if (row.number - first) % step == 0]
+            self._register.add_rows([(row.number, row.key) for row in ours])
+            if ours:
+                return ours
+        return []
+
+    def _next_rows(self) -> list[Row]:
         rows: list[Row] = []
         start = self._position()
         while len(rows) < self._chunk_rows and self._position() - start <= _CHUNK_BYTES:
@@ -170,12 +203,16 @@ class Source:
                 line, raw = next(self._items)
             except StopIteration:
                 self.total = self._count
+                if self._file is not None and not self._count:
+                    raise SvcRequestError(
+                        f"{os.fspath(self._rows)} has no rows"  # type: ignore[arg-type]
+                    ) from None
                 break
             except _DamageError as damage:
                 raise SvcRequestError(f"{os.fspath(self._rows)}, {damage}") from None  # type: ignore[arg-type]
             self._count += 1
             rows.append(self._row(line, raw))
-        self._register.add_rows([(row.number, row.key) for row in rows])
+        self._register.add_ids([(row.number, row.key) for row in rows])
         for row in rows:
             owner = self._register.owner(row.key)
             if owner not in {None, row.number} and not row.problem:
@@ -195,8 +232,20 @@ class Source:
     def _open(self, path: str) -> Iterator[tuple[int, object]]:
         if path == "-":
             # Not sys.stdin.buffer: the program could not end while a thread waits in that.
-            return _jsonl(open(sys.stdin.fileno(), "rb", closefd=False))
-        read_rows = _READERS.get(Path(path).suffix.lower())
+            return _jsonl(
+                open(sys.stdin.fileno(), "rb", closefd=False),
+                has_no_name=True,
+            )
+        suffix = Path(path).suffix.lower()
+        if suffix == ".json":
+            lines = Path(path).with_suffix(".jsonl")
+            raise SvcRequestError(
+                f"{path} is JSON, and a run reads JSONL, one object per line: jq -c '.[]' {path} > "
+                f"{lines} makes that of an array"
+            )
+        read_rows = _READERS.get(suffix)
+        if Path(path).is_dir():
+            raise SvcRequestError(f"{path} is a folder: name a file in it")
         if read_rows is None:
             raise SvcRequestError(
                 f"{path}: the suffix tells the format of an input, and must be one of "
@@ -218,8 +267,12 @@ class Source:
         row = Row(self._count, line=line)
         try:
             row.key = _key(raw, row.number)
-            row.input = self._input(raw)
-            row.digest = _digest(row.input)
+            body = _openai_body(raw)
+            if body is None or self._format is not None:
+                row.input = self._input(raw)
+                row.digest = _digest(row.input)
+            else:
+                _take_body(row, body)
         except BadRow as bad:
             row.problem = str(bad)
         return row
@@ -263,12 +316,55 @@ def _key(raw: object, number: int) -> str:
     key = None
     if isinstance(raw, Mapping):
         key = raw.get("id")
+        if key is None and _openai_body(raw) is not None:
+            key = raw["custom_id"]
     if key is None:
         return json.dumps(number)
     try:
         return to_json(key)
     except ValueError:
         raise BadRow("its id is not a JSON value") from None
+
+
+def _openai_body(raw: object) -> Mapping[str, Any] | None:
+    """The body of a line of an OpenAI batch file; None for any other row."""
+    if isinstance(raw, Mapping) and "custom_id" in raw:
+        body = raw.get("body")
+        if isinstance(body, Mapping):
+            return body
+    return None
+
+
+def _take_body(row: Row, body: Mapping[str, Any]) -> None:
+    """Let a row ask what the body of an OpenAI batch's line asks.
+
+    Raises:
+        BadRow: It is no chat.
+    """
+    if "messages" not in body:
+        raise BadRow("its body has no messages: only chats are asked")
+    row.input = _input_column({"messages": body["messages"]})
+    others = body.keys() - {"messages", "model"}
+    row.arguments = {name: body[name] for name in sorted(others)}
+    row.model = str(body.get("model") or "")
+    row.digest = _digest([row.input, row.arguments])
+
+
+def _check_messages(messages: Sequence[Any]) -> None:
+    """Raise a BadRow about the first message that LangChain cannot read."""
+    for number, message in enumerate(messages, 1):
+        try:
+            convert_to_messages([message])
+        except Exception:  # noqa: BLE001  # each kind of message has its own errors
+            role: object = None
+            if isinstance(message, Mapping):
+                role = message.get("role", message.get("type"))
+            elif isinstance(message, list) and message:
+                role = message[0]
+            raise BadRow(
+                f"its message {number} cannot be read (its role: {_printable(str(role))}). A "
+                "message has a role, one of user, assistant, system and tool, and a content"
+            ) from None
 
 
 def _input_column(row: Mapping[Any, Any]) -> object:
@@ -286,6 +382,8 @@ def _input_column(row: Mapping[Any, Any]) -> object:
         raise BadRow("its prompt must be a text that is not empty")
     if name == "messages" and not (isinstance(value, list) and value):
         raise BadRow("its messages must be a list that is not empty")
+    if name == "messages":
+        _check_messages(value)
     return value
 
 
@@ -346,8 +444,14 @@ class _DamageError(Exception):
         super().__init__(f"line {line:,}: {why}")
 
 
-def _jsonl(file: IO[bytes]) -> Iterator[tuple[int, object]]:
-    """One JSON object per line, each on its own; blank lines are skipped."""
+def _jsonl(
+    file: IO[bytes], *, has_no_name: bool = False
+) -> Iterator[tuple[int, object]]:
+    """One JSON object per line, each on its own; blank lines are skipped.
+
+    Raises:
+        SvcRequestError: It is an array, or begins as no JSON where no name says what it is.
+    """
     first = True
     number = 0
     while line := file.readline(LONGEST_ROW):
@@ -362,6 +466,11 @@ def _jsonl(file: IO[bytes]) -> Iterator[tuple[int, object]]:
             raise SvcRequestError(
                 "the input is one JSON array, and is read line by line: make it JSONL, one object "
                 "per line (jq -c '.[]' does that)"
+            )
+        if first and has_no_name and line and not line.startswith(b"{"):
+            raise SvcRequestError(
+                "stdin is read as JSONL, and its first line is no JSON object: a CSV file is given "
+                "by its name"
             )
         first = False
         if line:

@@ -25,6 +25,7 @@ from .terminal import (
     model_settings,
     new_model,
     read_schema,
+    suggests_model,
     tell,
     write_stream,
 )
@@ -54,7 +55,7 @@ def run(args: argparse.Namespace) -> int:
         messages.append(("system", args.system))
     messages.append(("user", _question(args.question)))
     schema = read_schema(args.schema) if args.schema else None
-    with new_model(**model_settings(args)) as model:
+    with new_model(**model_settings(args)) as model, suggests_model(model):
         answer: AIMessage
         start = time.monotonic()
         if schema is not None:
@@ -106,13 +107,25 @@ def _question(words: list[str]) -> str:
     """
     parts = [" ".join(word for word in words if word != "-")]
     if sys.stdin is not None and ("-" in words or not is_terminal(sys.stdin)):
-        parts.append(sys.stdin.read().strip())
+        parts.append(_piped_text())
     question = "\n\n".join(part for part in parts if part.strip())
     if not question:
         raise MisuseError(
             "no question given: write it after `langchain-svc ask`, or pipe one in"
         )
     return question
+
+
+def _piped_text() -> str:
+    """What stdin holds.
+
+    Raises:
+        MisuseError: It is no text: a picture, say. Python reads such bytes as halves of letters.
+    """
+    text = sys.stdin.read()
+    if "\0" in text or any("\ud800" <= letter <= "\udfff" for letter in text):
+        raise MisuseError("what is piped in is not text in UTF-8")
+    return text.strip()
 
 
 def _record(answer: AIMessage) -> dict[str, object]:

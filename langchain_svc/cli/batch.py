@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import argparse
+import math
 import os
 import shlex
+import sys
+import time
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -23,10 +26,21 @@ from ..errors import (
     SvcPermissionDeniedError,
     SvcRequestError,
 )
-from .terminal import add_options, emit, error_line, model_settings, read_schema, tell
+from .terminal import (
+    MisuseError,
+    add_options,
+    emit,
+    error_line,
+    in_a_shell,
+    model_settings,
+    near_model,
+    read_schema,
+    tell,
+)
 
 _SOME_FAILED = 1
 _STOPPED = 1
+_MISUSED = 2
 _INTERRUPTED = 130
 _FILTERED = "content_filter"  # a finish_reason that no limit of tokens explains
 # The remedies for a failed row.
@@ -43,6 +57,7 @@ _OPTIONS = (
     "format",
     "ordered",
     "retry_errors",
+    "shard",
     "outage_wait",
 )
 
@@ -50,12 +65,17 @@ _OPTIONS = (
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of the command."""
     parser.description = (
-        "Send every row of a file to the service. A journal keeps each answer: after Ctrl-C or a "
-        "crash, the same command resumes. The exit code is 1 if a row has an error or a cut answer."
+        "Send every row of a file to the service. A journal keeps each answer: after Ctrl-C, "
+        "SIGTERM or a crash, the same command resumes. The exit code is 1 if a row has an error, "
+        "a cut answer or none yet, and 2 if the command is to be corrected."
     )
     option = parser.add_argument
-    option("input", help=".jsonl, .csv or .parquet; - for JSONL on stdin")
-    option("output", help="a JSONL file, written when the run ends; - for stdout")
+    option("input", nargs="?", help=".jsonl, .csv or .parquet; - for JSONL on stdin")
+    option(
+        "output",
+        nargs="?",
+        help="a JSONL file, written when the run ends; - for stdout",
+    )
     option("--journal", metavar="FILE", help="where answers are kept (OUTPUT.journal)")
     option(
         "--concurrency",
@@ -64,11 +84,25 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="N",
         help="rows at a time (%(default)s)",
     )
-    option("--plan", metavar="NAME", help="stay within this plan's limits")
+    option(
+        "--plan",
+        metavar="PLAN",
+        help="stay within these limits: free, pro, or your own, such as 60/min,3000/h",
+    )
     option(
         "--dry-run",
         action="store_true",
         help="show what the run would take; send nothing",
+    )
+    option(
+        "--status",
+        metavar="OUTPUT",
+        help="show where the run of this output stands, from another terminal; nothing else",
+    )
+    option(
+        "--shard",
+        metavar="K/N",
+        help="ask every Nth row, from row K on: 1/2 on one machine, 2/2 on another",
     )
     option(
         "--retry-errors",
@@ -93,10 +127,20 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Run the job, or estimate it."""
+    """Run the job, estimate it, or look at it."""
+    if args.status is not None:
+        if args.input is not None:
+            raise MisuseError(
+                "--status takes the output alone: batch --status results.jsonl"
+            )
+        return _tell_status(args.journal or args.status + ".journal")
+    if args.output is None:
+        raise MisuseError(
+            "give an input and an output: langchain-svc batch prompts.jsonl results.jsonl"
+        )
     if args.journal is None:
         if args.output == "-":
-            raise SvcRequestError(
+            raise MisuseError(
                 "With results on stdout the journal needs a place: --journal results.journal"
             )
         args.journal = args.output + ".journal"
@@ -116,7 +160,11 @@ def run(args: argparse.Namespace) -> int:
         job = bulk.Job(runnable, args.input, options)
         if args.dry_run:
             return _tell_estimate(job, args, model, listing)
-        return _run(job, args)
+        if args.output == "-" and sys.stdout is None:
+            raise MisuseError("stdout is closed, and the results are to go there")
+        return _run(
+            job, args, near_model(model.model, [one.id for one in listing.models])
+        )
 
 
 def _quota(args: argparse.Namespace) -> svc.SvcQuota | None:
@@ -124,10 +172,15 @@ def _quota(args: argparse.Namespace) -> svc.SvcQuota | None:
     storage = os.environ.get("SVC_QUOTA_STORAGE") or "memory"
     if args.plan is None and storage == "memory":
         return None
+    plan = args.plan or "learn"
     try:
-        return svc.SvcQuota(args.plan or "learn", storage=storage)
+        svc.SvcQuota(plan)
     except ValueError as error:
-        raise SvcRequestError(f"--plan or SVC_QUOTA_STORAGE: {error}") from None
+        raise MisuseError(f"--plan: {error}") from None
+    try:
+        return svc.SvcQuota(plan, storage=storage)
+    except ValueError as error:
+        raise MisuseError(f"SVC_QUOTA_STORAGE: {error}") from None
 
 
 @dataclass
@@ -142,8 +195,12 @@ class _Listing:
         """Why a run would fail, if the listing shows it."""
         if self.refused:
             return self.unknown
-        if self.models and model not in {listed.id for listed in self.models}:
-            return f"{model} is not listed by the service: choose one of `langchain-svc models`"
+        names = [listed.id for listed in self.models]
+        if names and model not in names:
+            return (
+                f"{model} is not listed by the service: choose one of `langchain-svc models`"
+                f"{near_model(model, names)}"
+            )
         return ""
 
     def prices(self, model: str | None) -> dict[str, Any]:
@@ -176,7 +233,8 @@ def _list_models(model: svc.ChatSvc, *, dry_run: bool) -> _Listing:
         return _Listing(unknown=str(error))
 
 
-def _run(job: bulk.Job, args: argparse.Namespace) -> int:
+def _run(job: bulk.Job, args: argparse.Namespace, suggestion: str) -> int:
+    """Run the job; the suggestion ends the error about a model that is not there."""
     try:
         report = job.run()
     except KeyboardInterrupt:
@@ -186,18 +244,19 @@ def _run(job: bulk.Job, args: argparse.Namespace) -> int:
         return _INTERRUPTED
     except SvcError as error:
         report = job.report()
-        if not (report.done or report.failed or report.asked):
+        if not report.asked:
             raise error from None
         # The cause first: it says what to do before the run is resumed.
-        tell(f"langchain-svc: {error_line(error)}")
+        ending = suggestion if isinstance(error, SvcNotFoundError) else ""
+        tell(f"langchain-svc: {error_line(error)}{ending}")
+        code = _STOPPED
         next_step = f"Then resume with:\n  {_again(args)}"
         if isinstance(error, _OF_THE_COMMAND) and not report.done:
+            code = _MISUSED
             next_step = "Correct the command; it begins anew."
         tell(f"Stopped: {_counts(report)}. {next_step}")
-        return _STOPPED
-    tell(
-        f"{_counts(report)} in {bulk.duration(report.seconds)}; journal {report.journal}"
-    )
+        return code
+    tell(f"{_counts(report)} in {_time(report)}; journal {report.journal}")
     if not report.failed:
         return 0
     _tell_failures(report, args)
@@ -212,9 +271,8 @@ def _tell_failures(report: bulk.BulkReport, args: argparse.Namespace) -> None:
             errors.setdefault(_remedy(row), row["error"])
     max_tokens = None
     if _RETRY in errors:
-        tell(
-            f"The first error is a {errors[_RETRY]['type']}: {errors[_RETRY]['message']}"
-        )
+        message = in_a_shell(errors[_RETRY]["message"])
+        tell(f"The first error is a {errors[_RETRY]['type']}: {message}")
     if _MORE_TOKENS in errors:
         limit = args.max_tokens or v1.MAX_TOKENS_BY_DEFAULT
         tell(f"Answers were cut at --max-tokens, {limit:,} in this run")
@@ -280,12 +338,9 @@ def _tell_estimate(
         bound = "about"
         source = "as in the journal's answers"
 
-    time = "unknown: --plan says how fast the service may be asked"
-    if isinstance(model.quota, svc.SvcQuota):
-        tokens = tokens_in + tokens_out
-        seconds = model.quota.eta(requests=estimate.requests, tokens=tokens)
-        time = f"{bound} {bulk.duration(seconds)} with the plan {args.plan}"
-
+    seconds = _time_by_plan(
+        args, model.quota, estimate.requests, tokens_in + tokens_out, bound
+    )
     price = (job.prices or {}).get(model.model or "")
     if price is not None:
         amount = tokens_in * price.input + tokens_out * price.output
@@ -300,15 +355,91 @@ def _tell_estimate(
     if problems.bad:
         emit(f"bad         {problems.bad:,} ({problems})")
     emit(f"requests    {estimate.requests:,}")
+    others = problems.models - {model.model}
+    if others:
+        emit(
+            f"model       {model.model}; not {', '.join(sorted(others))}, as the rows say"
+        )
     emit(f"tokens in   about {tokens_in:,}")
     emit(f"tokens out  {bound} {tokens_out:,} ({source})")
-    emit(f"time        {time}")
+    emit(f"time        {seconds}")
     emit(f"cost        {cost}")
     problem = listing.problem(model.model)
     if problem:
         emit(f"problem     {problem}")
     if problem or problems.bad:
         return _SOME_FAILED
+    return 0
+
+
+def _time_by_plan(
+    args: argparse.Namespace, quota: object, requests: int, tokens: int, bound: str
+) -> str:
+    """How long the plan lets the run take, and how fast answers must be for that."""
+    if not isinstance(quota, svc.SvcQuota):
+        return "unknown: --plan says how fast the service may be asked"
+    limits = [
+        limit.limit
+        for limit in quota.snapshot().limits
+        if limit.interface in {"v1", "all"}
+    ]
+    if not any(limits):
+        return f"unknown: no limit of the plan {args.plan or 'learn'} is known here"
+    # The other shards use the same plan.
+    shards = 1 if args.shard is None else int(args.shard.partition("/")[2])
+    with svc.bulk_priority():  # as the run's own calls
+        seconds = quota.eta(
+            requests=requests * shards, tokens=tokens * shards, interface="v1"
+        )
+    bounded = f"{bound} {bulk.duration(math.ceil(seconds))} with the plan {args.plan or 'learn'}"
+    if requests <= args.concurrency:
+        return bounded
+    slowest = math.floor(seconds * args.concurrency / requests)
+    if not slowest:
+        return f"as fast as answers come; {bounded}"
+    return f"{bounded}, if an answer takes no longer than {slowest:,} s"
+
+
+def _time(job: bulk.BulkReport | bulk.Status) -> str:
+    """How long the job took; of several runs, all of them together."""
+    duration = bulk.duration(job.seconds)
+    return duration if job.runs == 1 else f"{duration}, in {job.runs:,} runs"
+
+
+def _tell_status(journal: str) -> int:
+    """Print where a job stands, whether it runs now or not."""
+    status = bulk.read_status(journal)
+    of = "" if status.expected is None else f" of {status.expected:,}"
+    emit(f"rows        {status.finished:,}{of}")
+    emit(f"answered    {status.done:,}")
+    if status.failed:
+        kinds = sorted(status.failures.items(), key=lambda kind: -kind[1])
+        causes = ", ".join(f"{count:,} {kind}" for kind, count in kinds)
+        emit(f"failed      {status.failed:,} ({causes})")
+    if status.process:
+        age = max(0.0, time.time() - status.written)
+        emit(
+            f"run         process {status.process} on {status.machine}, last sign {age:,.0f} s ago"
+        )
+    else:
+        is_over = status.finished == status.expected
+        emit(
+            f"run         none; {'all rows are through' if is_over else 'the same command resumes'}"
+        )
+    emit(f"time        {_time(status)}")
+    if status.wait:
+        reason = (
+            "the service's limit" if status.for_limit else "the service to come back"
+        )
+        emit(f"waiting     {status.wait:,.0f} s for {reason}")
+    if status.rate:
+        emit(f"rate        {status.rate * 60:,.1f} rows a minute")
+        if status.expected is not None:
+            left = max(0, status.expected - status.finished) / status.rate
+            emit(f"left        {bulk.duration(left)}")
+    emit(f"tokens      {status.total_tokens:,}")
+    if status.cost is not None:
+        emit(f"cost        {money(status.cost, status.currency)}")
     return 0
 
 

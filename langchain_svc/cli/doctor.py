@@ -234,7 +234,7 @@ def _listing(
 def _unlisted(model: str, models: list[svc.ListedModel]) -> _Finding:
     fix = "ask your provider"
     if models:
-        fix = f"name one of them: ChatSvc(model={models[0].id!r})"
+        fix = f"name one of them: --model {models[0].id}"
     return _Finding("v1", "warn", f"the default model {model!r} is not listed", fix)
 
 
@@ -300,8 +300,7 @@ def _failure(interface: Interface, error: Exception) -> _Finding:
         if isinstance(error, kind):
             fix = remedy
             break
-    message = " ".join(str(error).split())
-    return _Finding(interface.name, "FAIL", message, fix)
+    return _Finding(interface.name, "FAIL", error_line(error), fix)
 
 
 _ENDINGS = {

@@ -1,8 +1,8 @@
 """The entry of the command `langchain-svc`.
 
 Every failure is one line on stderr with a next step, never a traceback. Exit codes: 0 done, 1 it
-failed, 2 the command was not understood or its port is taken, 3 the answer was cut off, 130
-interrupted.
+failed and the same command may succeed (a batch resumes), 2 nothing was asked and the command is to
+be corrected, 3 the answer was cut off, 130 interrupted.
 """
 
 from __future__ import annotations
@@ -11,17 +11,20 @@ import argparse
 import difflib
 import io
 import os
+import re
+import signal
 import sys
-from collections.abc import Sequence
-from contextlib import suppress
+import threading
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
 from importlib import import_module
-from typing import NoReturn
+from typing import Any, NoReturn
 
 from pydantic_core import ValidationError
 
 import langchain_svc as svc
 
-from ..errors import SvcError
+from ..errors import SvcError, SvcRequestError
 from .terminal import MisuseError, emit, error_line, tell
 
 _FAILED = 1
@@ -36,6 +39,15 @@ _COMMANDS = {
     "ask": "ask one question and stream the answer",
     "models": "list the models of the service",
     "doctor": "check your configuration, and say how to fix it",
+}
+# What is in the parsed arguments and is no option of the command.
+_NO_OPTIONS = {"--run", "--question", "--input", "--output"}
+# What argparse says, and what we say.
+_OF_ARGPARSE = {
+    r"^argument (\S+): invalid int value: ": r"\1 must be a whole number, not ",
+    r"^argument (\S+): invalid float value: ": r"\1 must be a number, not ",
+    r"^argument (\S+): expected one argument": r"\1 needs a value",
+    r"^argument (\S+): invalid choice: (.*) \(choose from (.*)\)": r"\1 must be one of \3, not \2",
 }
 _EPILOG = """\
 ask, batch and models need SVC_API_KEY and SVC_BASE_URL_V1; the others do not.
@@ -54,7 +66,8 @@ def main(argv: Sequence[str] | None = None) -> int:
         sys.stdout.reconfigure(errors="replace")
     words = list(sys.argv[1:] if argv is None else argv)
     try:
-        code = _run(words)
+        with _ends_are_ctrl_c():
+            code = _run(words)
         if sys.stdout is not None:
             sys.stdout.flush()
     except KeyboardInterrupt:
@@ -65,7 +78,9 @@ def main(argv: Sequence[str] | None = None) -> int:
     except OSError as error:
         _silence_stdout()
         return _fail(f"the output cannot be written: {error.strerror or error}")
-    except (SvcError, ValidationError, ImportError) as error:
+    except (SvcRequestError, ValidationError, ImportError) as error:
+        return _fail(error_line(error), _MISUSED)
+    except SvcError as error:
         return _fail(error_line(error))
     except MisuseError as error:
         return _fail(str(error), _MISUSED)
@@ -74,11 +89,55 @@ def main(argv: Sequence[str] | None = None) -> int:
     return code
 
 
+@contextmanager
+def _ends_are_ctrl_c() -> Iterator[None]:
+    """A block in which a request to end is Ctrl-C: of `docker stop`, systemd, a closed terminal.
+
+    What the caller ignores stays ignored, as SIGHUP below nohup.
+    """
+    before: dict[int, Any] = {}
+    if threading.current_thread() is threading.main_thread():
+        for name in ("SIGTERM", "SIGHUP"):  # Windows has no SIGHUP
+            number = getattr(signal, name, None)
+            if number is not None and signal.getsignal(number) is signal.SIG_DFL:
+                before[number] = signal.SIG_DFL
+
+    def interrupt(*_: object) -> NoReturn:
+        # A shell that closes sends the second one itself, and nobody is impatient.
+        for number in before:
+            signal.signal(number, signal.SIG_IGN)
+        raise KeyboardInterrupt
+
+    for number in before:
+        signal.signal(number, interrupt)
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
 def _run(words: list[str]) -> int:
     command = words[0] if words else ""
-    args = build_parser(command).parse_args(words)
+    args, unknown = build_parser(command).parse_known_args(words)
+    if unknown:
+        raise MisuseError(_about_unknown(command, unknown[0], args))
     args.words = words
     return args.run(args) or 0
+
+
+def _about_unknown(command: str, word: str, args: argparse.Namespace) -> str:
+    """What to write in the place of a word that the parser does not know."""
+    if not word.startswith("-"):
+        return f"{word!r} is one word too many (`langchain-svc {command} --help` says more)"
+    options = ["--help", *(f"--{name.replace('_', '-')}" for name in vars(args))]
+    others = _NO_OPTIONS | {"--version"} if command in _COMMANDS else _NO_OPTIONS
+    options = [option for option in options if option not in others]
+    name = word.partition("=")[0]
+    near = difflib.get_close_matches(name.replace("_", "-"), options, 1, 0.7)
+    if near:
+        return f"there is no option {name}; did you mean {near[0]}?"
+    return f"there is no option {name}; there are {', '.join(options)}"
 
 
 def _fail(line: str, code: int = _FAILED) -> int:
@@ -100,9 +159,13 @@ class _Parser(argparse.ArgumentParser):
 
     def error(self, message: str) -> NoReturn:
         typed = message.partition("invalid choice: ")[2].partition(" ")[0].strip("'")
-        near = difflib.get_close_matches(typed, _COMMANDS, 1)
-        if near and "COMMAND" in message:
-            message = f"there is no command {typed!r}; did you mean {near[0]!r}?"
+        if "argument COMMAND" in message:
+            near = difflib.get_close_matches(typed, _COMMANDS, 1)
+            message = f"there is no command {typed!r}; there are {', '.join(_COMMANDS)}"
+            if near:
+                message = f"there is no command {typed!r}; did you mean {near[0]!r}?"
+        for argparse_s, ours in _OF_ARGPARSE.items():
+            message = re.sub(argparse_s, ours, message)
         raise MisuseError(f"{message} (`{self.prog} --help` says more)")
 
 

@@ -114,6 +114,10 @@ def _tell_exchange(exchange: ServedExchange) -> None:
 
 def _upstream(args: argparse.Namespace) -> Upstream | None:
     if args.upstream is None:
+        for name in ("model", "key_env", "allow_http"):
+            if getattr(args, f"upstream_{name}"):
+                option = f"--upstream-{name.replace('_', '-')}"
+                raise MisuseError(f"{option} says nothing without --upstream URL")
         return None
     if not args.upstream_model:
         raise MisuseError("--upstream: name its model too: --upstream-model NAME")
@@ -130,7 +134,14 @@ def _upstream(args: argparse.Namespace) -> Upstream | None:
             allow_http=args.upstream_allow_http,
         )
     except ValueError as error:
-        raise MisuseError(str(error)) from None
+        raise MisuseError(_named_as_typed(error)) from None
+
+
+def _named_as_typed(error: ValueError) -> str:
+    """An error of the sandbox, which begins with the name of an argument."""
+    name, blank, rest = str(error).replace(":", " :", 1).partition(" ")
+    option = "--" + name.replace("_", "-")
+    return f"{option}{blank}{rest}".replace(" :", ":", 1)
 
 
 def _start(args: argparse.Namespace, upstream: Upstream | None) -> Sandbox:
@@ -148,7 +159,7 @@ def _start(args: argparse.Namespace, upstream: Upstream | None) -> Sandbox:
             medical_api_key=args.medical_api_key,
         ).start()
     except ValueError as error:
-        message = str(error).replace(", unless allow_remote=True", "")
+        message = _named_as_typed(error).replace(", unless allow_remote=True", "")
         raise MisuseError(message) from None
     except OSError as error:
         reason = str(error.strerror or error).partition(" (")[0]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import difflib
 import errno
 import json
 import re
@@ -10,8 +11,8 @@ import shutil
 import sys
 import textwrap
 import unicodedata
-from collections.abc import Iterable
-from contextlib import suppress
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TextIO
 
@@ -20,7 +21,7 @@ from pydantic_core import ValidationError
 import langchain_svc as svc
 
 from .._base.safe_errors import type_text
-from ..errors import SvcError, SvcServerError, SvcStreamError
+from ..errors import SvcError, SvcNotFoundError, SvcServerError, SvcStreamError
 
 if TYPE_CHECKING:
     from langchain_core.messages import AIMessageChunk
@@ -54,14 +55,42 @@ _HINTS: dict[type[SvcError], str] = {
 }
 # Where each setting comes from here. The text of a wrong URL begins with its setting's name.
 _WHERE_SET = {
-    "model": "--model",
     "api_key": "SVC_API_KEY",
     "base_url_v1": "SVC_BASE_URL_V1",
     "base_url": "SVC_BASE_URL",
     "medical_base_url": "SVC_MEDICAL_BASE_URL",
+    "storage": "SVC_QUOTA_STORAGE",
+    "interface": "--interface",
+    "model": "--model",
     "temperature": "--temperature",
     "max_tokens": "--max-tokens",
+    "concurrency": "--concurrency",
+    "outage_wait": "--outage-wait",
+    "shard": "--shard",
 }
+# What errors of the package say to a program, and what a person at a shell can do instead. A text
+# that is none of these is the same in both.
+_IN_A_SHELL: list[tuple[str, str | Callable[[re.Match[str]], str]]] = [
+    (r"(ChatSvc\.|model\.)?list_models\(\)", "`langchain-svc models`"),
+    (r"pass \w+=\.\.\. or set ", "set "),
+    (r"(base_url\w*) \((SVC_\w+)\)", r"\2"),
+    (r",? or name the host in insecure_hosts if its network is yours", ""),
+    (r"extra_body=\{\S+ \.\.\.\} sends it all the same", "leave it out of the rows"),
+    (
+        r'SvcQuota\(on_storage_failure="local"\) goes on with a share of the plan',
+        "start it, or unset SVC_QUOTA_STORAGE",
+    ),
+    (
+        r"\[SSL: WRONG_VERSION_NUMBER\][^;]*",
+        "what listens there speaks no TLS, so its address begins with http://",
+    ),
+    (
+        rf"\b({'|'.join(_WHERE_SET)})=(\"(\w+)\")?",
+        lambda match: f"{_WHERE_SET[match[1]]} {match[3] or ''}".strip(),
+    ),
+    (rf"^({'|'.join(_WHERE_SET)})(?= must)", lambda match: _WHERE_SET[match[1]]),
+    (r"^The format must", "--format must"),
+]
 
 
 class MisuseError(Exception):
@@ -169,7 +198,7 @@ def error_line(error: Exception) -> str:
     """An error as one line that ends in a next step."""
     if isinstance(error, ValidationError):
         return _invalid_setting(error)
-    parts = [str(error)]
+    parts = [in_a_shell(str(error))]
     parts += [hint for kind, hint in _HINTS.items() if isinstance(error, kind)]
     return " ".join("; ".join(parts).split())
 
@@ -182,7 +211,35 @@ def _invalid_setting(error: ValidationError) -> str:
     else:
         setting = message.partition(": ")[0]
     place = _WHERE_SET.get(setting, setting)
-    return f"{place}: {message.removeprefix(setting + ': ')}"
+    return f"{place}: {in_a_shell(message.removeprefix(setting + ': '))}"
+
+
+def in_a_shell(text: str) -> str:
+    """A text of the package in the words of a shell: options, variables and commands."""
+    for python, shell in _IN_A_SHELL:
+        text = re.sub(python, shell, text)
+    return text
+
+
+@contextmanager
+def suggests_model(model: svc.ChatSvc) -> Iterator[None]:
+    """A block in which an error about a model that is not there names the nearest one."""
+    try:
+        yield
+    except SvcNotFoundError as error:
+        with suppress(SvcError):
+            names = [listed.id for listed in model.list_models()]
+            error.args = (str(error) + near_model(model.model, names),)
+        raise
+
+
+def near_model(model: str | None, names: Iterable[str]) -> str:
+    """The end of a sentence that suggests a model; "" where none is near or it is there."""
+    names = list(names)
+    near = difflib.get_close_matches(str(model).lower(), names, 1)
+    if not near or model in names:
+        return ""
+    return f"; did you mean {near[0]!r}?"
 
 
 # -- files ----------------------------------------------------------------------------------------

@@ -48,6 +48,8 @@ _BELIEF_OF_A_DAY = HOUR  # the same, of an answer about a day's quota
 _ROUNDING = 2.0
 # The share of an hour's and a day's requests that only interactive calls may use.
 _RESERVED_SHARE = 0.02
+_LEAST_WAIT = 0.005  # seconds
+_MOST_STEPS = 10_000  # of a copy that shows how long work takes
 _serials = count(1)
 
 
@@ -165,6 +167,13 @@ class Window:
             self.buckets = dict(sorted(self.buckets.items()))
             self._rolls_at = 0.0
 
+    def kept(self, priority: int) -> float:
+        """What of the limit calls of a class may not use."""
+        is_long = self.unit == "requests" and self.seconds > MINUTE
+        if priority != BULK or not is_long or self.limit == math.inf:
+            return 0.0
+        return min(_RESERVED_SHARE * self.limit, self.limit - 1)
+
     def wait(self, now: float, amount: float) -> float:
         """Seconds until `amount` more fits, which may be that of a whole queue."""
         excess = self.used + amount - self.limit
@@ -202,6 +211,26 @@ class Window:
         if others > 0:
             self.add(bucket, others)
 
+    def amount(self, ticket: Ticket) -> float:
+        """What a call takes of the limit; one that is larger takes all of it."""
+        if self.unit == "requests":
+            return 1.0
+        return min(ticket.tokens, self.limit)
+
+    def capacity(self, ticket: Ticket) -> float:
+        """How many calls like this one fit into an empty window."""
+        amount = self.amount(ticket)
+        if not amount:
+            return math.inf
+        return (self.limit - self.kept(ticket.priority)) // amount
+
+    def copy(self, size: int) -> Window:
+        """The same use of the same limit, in units of `size`; the limit does not lapse."""
+        window = Window(Limit(self.unit, self.limit / size, self.seconds))
+        for bucket, amount in self.buckets.items():
+            window.add(bucket, amount / size)
+        return window
+
     def use(self, now: float) -> WindowUse:
         """The use now, for a snapshot."""
         empty_in = 0.0
@@ -209,6 +238,27 @@ class Window:
             empty_in = self._leaves_at(next(reversed(self.buckets))) - now
         used = max(0, round(self.used))
         return WindowUse(self.unit, self.limit, self.seconds, used, empty_in)
+
+
+def _whole_turnovers(
+    windows: list[Window], ticket: Ticket, calls: int
+) -> tuple[float, int, bool]:
+    """The seconds of whole turnovers; the calls left then, and whether a limit holds these up.
+
+    Whatever goes before, a window lets as many calls through in each further turnover as fit into
+    it. A shorter one does so only where no longer one holds the calls up.
+    """
+    seconds = 0.0
+    for window in sorted(windows, key=lambda w: (-w.seconds, w.capacity(ticket))):
+        capacity = window.capacity(ticket)
+        if calls > capacity:
+            turnovers = (calls - 1) // int(capacity)
+            seconds += turnovers * window.turnover
+            calls -= turnovers * int(capacity)
+        needed = window.used + calls * window.amount(ticket)
+        if needed > window.limit - window.kept(ticket.priority):
+            return seconds, calls, True
+    return seconds, calls, False
 
 
 class Ledger:
@@ -238,7 +288,7 @@ class Ledger:
         self._turns = [0.0, 0.0]
         # Of each class and party: the turn of its last call that came into the queue.
         self._last_turns: dict[tuple[int, str], float] = {}
-        self._bulk_at = 0.0
+        self.bulk_at = 0.0
         if not limits:  # requests before the first answer count, too
             self._window_of(MINUTE)
 
@@ -279,7 +329,7 @@ class Ledger:
                 ticket.waits = True
             # The front of the queue comes back often, so that it takes a free place at once. Calls
             # whose turns fall on one moment come back one after the other.
-            again = max(0.005, min(wait.turn, 0.2 + 0.05 * rank))
+            again = max(_LEAST_WAIT, min(wait.turn, 0.2 + 0.05 * rank))
             again += 0.002 * min(rank, 100)
             return wait._replace(again=again)
 
@@ -309,9 +359,7 @@ class Ledger:
         period = MINUTE
         for window in self.windows.values():
             if window.unit == "requests":
-                amount = len(ahead) + 1.0
-                if ticket.priority == BULK and window.seconds > MINUTE:
-                    amount += _RESERVED_SHARE * window.limit
+                amount = len(ahead) + 1.0 + window.kept(ticket.priority)
             else:
                 amount = min(ticket.tokens, window.limit)
                 if ahead:
@@ -322,7 +370,7 @@ class Ledger:
                 period = window.seconds
         if ticket.priority == BULK:
             bulk_ahead = len([other for other in ahead if other.priority == BULK])
-            longest = max(longest, self._bulk_at - now + bulk_ahead * self._pace())
+            longest = max(longest, self.bulk_at - now + bulk_ahead * self._pace())
         if longest <= 0:
             return None
         return Wait(longest, longest, period)
@@ -342,9 +390,9 @@ class Ledger:
             if window.unit == "tokens":
                 amount = ticket.tokens
             window.add(window.bucket_at(now), amount)
-        if self._bulk_at or ticket.priority == BULK:
+        if self.bulk_at or ticket.priority == BULK:
             # Interactive calls count, too: they slow the bulk calls down.
-            self._bulk_at = max(self._bulk_at, now - _SLACK) + self._pace()
+            self.bulk_at = max(self.bulk_at, now - _SLACK) + self._pace()
 
     def leave(self, ticket: Ticket) -> None:
         """The call does not wait any more."""
@@ -412,23 +460,60 @@ class Ledger:
 
     # -- looking --------------------------------------------------------------------------------
 
-    def eta(self, requests: int, tokens: int) -> float:
-        """Seconds until so many more requests and tokens have fitted behind those that wait."""
+    def eta(self, requests: int, tokens: int, priority: int = INTERACTIVE) -> float:
+        """Seconds until so much more is let through, behind the calls that wait before it.
+
+        A copy of the account lets it through, call after call, on a clock that jumps to each turn.
+        So no second rule says how long the rules take.
+        """
         with self._lock:
             now = self._roll_windows()
-            longest = max(0.0, self.hold_until - now)
-            for window in self.windows.values():
-                if window.unit == "tokens":
-                    amount = tokens + sum(ticket.tokens for ticket in self.waiting)
-                    longest = max(longest, window.wait(now, amount))
-                    continue
-                amount = requests + len(self.waiting)
-                wait = window.wait(now, amount)
-                if window.seconds > MINUTE and amount > window.limit:
-                    # The rest, in its last window, goes at the pace of the shortest limit.
-                    wait += (amount + window.used) % window.limit * self._pace()
-                longest = max(longest, wait)
-            return longest
+            copy = Ledger((), clock=self._clock)
+            copy.windows = {key: w.copy(1) for key, w in self.windows.items()}
+            copy.waiting = [t for t in self.waiting if t.priority <= priority]
+            copy.hold_until = self.hold_until
+            # Without the head start of an account at rest, which a run may not get.
+            copy.bulk_at = max(self.bulk_at, now)
+        return copy._let_all_through(requests, tokens, priority, now)
+
+    def _let_all_through(
+        self, requests: int, tokens: int, priority: int, now: float
+    ) -> float:
+        """Seconds until so much more is let through. It uses this account up."""
+        calls = requests + len(self.waiting)
+        tokens += sum(ticket.tokens for ticket in self.waiting)
+        for key, window in list(self.windows.items()):
+            is_part = bool(calls) or window.unit == "tokens"
+            if not is_part or window.limit == math.inf:
+                del self.windows[key]
+        windows = [*self.windows.values()]
+        most = min((w.limit for w in windows if w.unit == "tokens"), default=0)
+        if not calls and most:  # the fewest that have so many tokens
+            calls = math.ceil(tokens / most)
+        if not (calls and windows):
+            return max(0.0, self.hold_until - now)
+        ticket = Ticket(math.ceil(min(tokens / calls, most)), priority)
+        seconds, calls, are_held = _whole_turnovers(windows, ticket, calls)
+        pace = self._pace() if priority == BULK else 0.0
+        if not are_held:
+            return seconds + self._time_of(ticket, 1, now) + (calls - 1) * pace
+        capacity = min(window.capacity(ticket) for window in windows)
+        at_once = math.ceil(min(calls / _MOST_STEPS, max(1, capacity // 100)))
+        for key, window in self.windows.items():
+            self.windows[key] = window.copy(at_once)
+        steps = math.ceil(calls / at_once)
+        return seconds + self._time_of(ticket, steps, now) + (at_once - 1) * pace
+
+    def _time_of(self, ticket: Ticket, calls: int, start: float) -> float:
+        """Seconds until so many calls like this one are let through."""
+        now = start
+        for _ in range(calls):
+            while wait := self._wait_of(ticket, [], now):
+                now += max(wait.turn, _LEAST_WAIT)
+                for window in self.windows.values():
+                    window.roll(now)
+            self._count(ticket, now)
+        return now - start
 
     def look(self) -> LedgerUse:
         """The state now, for a snapshot."""

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import difflib
 import hmac
-from collections.abc import Iterator
+import re
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, fields
 from typing import NamedTuple
 
 from .._base.safe_errors import safe_repr
+from .._service import suggests_fields
 
 MEMORY = "memory"  # the storage of a process by itself
 MINUTE = 60.0
@@ -24,6 +27,7 @@ class Limit(NamedTuple):
     seconds: float
 
 
+@suggests_fields
 @dataclass(frozen=True)
 class Plan:
     """The limits of a key; None is no limit.
@@ -39,6 +43,7 @@ class Plan:
 
     Raises:
         ValueError: A limit is not a whole number of 1 or more.
+        TypeError: There is no such limit; the error suggests the nearest.
     """
 
     requests_per_minute: int | None = None
@@ -91,9 +96,34 @@ DOCUMENTED = {
 }
 LEARN = "learn"
 
+_PERIODS_OF_TEXTS = {
+    **dict.fromkeys(("m", "min", "minute"), "minute"),
+    **dict.fromkeys(("h", "hour"), "hour"),
+    **dict.fromkeys(("d", "day"), "day"),
+}
+_LIMIT = re.compile(
+    r"(?P<amount>[0-9]+)(?: ?(?P<unit>requests|tokens))? ?/ ?(?P<period>[a-z]+)"
+)
+
+
+def _own_plan(text: str) -> Plan | None:
+    """The plan of limits such as "60/min, 100000 tokens/day"; None where it is no such text."""
+    names = {field.name for field in fields(Plan)}
+    limits: dict[str, int] = {}
+    for part in text.split(","):
+        match = _LIMIT.fullmatch(part.strip())
+        if match is None:
+            return None
+        period = _PERIODS_OF_TEXTS.get(match["period"])
+        name = f"{match['unit'] or 'requests'}_per_{period}"
+        if name not in names or name in limits or not int(match["amount"]):
+            return None
+        limits[name] = int(match["amount"])
+    return Plan(**limits)
+
 
 def plans_of(plan: str | Plan) -> dict[str, Plan]:
-    """The plan of each interface; under "" one for all interfaces together.
+    """The plan of each interface; under "" one of the caller's, for all interfaces together.
 
     The two tables share names: "pro" means "v1:pro" on the one and "general:pro" on the other.
 
@@ -113,17 +143,25 @@ def plans_of(plan: str | Plan) -> dict[str, Plan]:
                 plans[interface] = documented
         if plans:
             return plans
+        own = _own_plan(name)
+        if own is not None:
+            return {"": own}
         if "://" in plan:  # it may hold a password, so the error does not repeat it
             raise ValueError(
                 "An address is not a plan: give it as storage=..., beside a plan"
             )
     short_names = dict.fromkeys(name.partition(":")[2] for name in DOCUMENTED)
     raise ValueError(
-        f"There is no plan {safe_repr(plan)}. Give one of {', '.join(map(repr, short_names))} (on "
-        "each interface the plan of that name), one interface's "
-        f"({', '.join(map(repr, DOCUMENTED))}), "
-        f"{LEARN!r}, or Plan(requests_per_minute=...)"
+        f"There is no plan {safe_repr(plan)}{_nearest(plan, short_names)}. Give one of "
+        f"{', '.join(map(repr, short_names))} (or one interface's, such as 'v1:pro'), {LEARN!r}, "
+        "or limits of your own, such as '60/min', '3000/h, 100000/day' or "
+        "'60/min, 500000 tokens/min'"
     )
+
+
+def _nearest(plan: object, names: Iterable[str]) -> str:
+    near = difflib.get_close_matches(str(plan).lower(), [*names, LEARN, *DOCUMENTED], 1)
+    return f" (did you mean {near[0]!r}?)" if near else ""
 
 
 def key_digest(key: str) -> str:

@@ -231,7 +231,9 @@ if request.call and not lost then
     local amount
     if w[UNIT] == 'requests' then
       amount = rank + 1
-      if call.priority == 1 and w[SECONDS] > MINUTE then amount = amount + KEPT * limit_of(w) end
+      if call.priority == 1 and w[SECONDS] > MINUTE then
+        amount = amount + math.min(KEPT * limit_of(w), limit_of(w) - 1)
+      end
     else
       amount = math.min(call.tokens, limit_of(w))
       if rank > 0 then amount = amount + state.queued * rank / waiting end
@@ -282,7 +284,7 @@ if request.look then -- `Ledger` does the rest
     local limit = limit_of(w)
     table.insert(windows, {w[UNIT], limit == math.huge and -1 or limit, w[SECONDS], w[HELD]})
   end
-  reply.state = {windows = windows, hold = state.hold, interactive = interactive,
+  reply.state = {windows = windows, hold = state.hold, bulk_at = state.bulk_at, interactive = interactive,
                  bulk = waiting - interactive, queued = state.queued}
 end
 

@@ -14,8 +14,8 @@ from typing import Literal
 from langchain_core.rate_limiters import BaseRateLimiter
 
 from .._base.safe_errors import safe_repr
-from .ledger import Ledger, LedgerUse, Ticket, WindowUse
-from .limiter import Shared
+from .ledger import BULK, INTERACTIVE, Ledger, LedgerUse, Ticket, WindowUse
+from .limiter import BULK_JOB, Shared
 from .plans import LEARN, MEMORY, Plan, key_digest, plans_of
 
 _INTERFACES = ("v1", "general", "medical")
@@ -82,8 +82,8 @@ class SvcQuota(Shared):
 
     Args:
         plan: A documented plan ("free", "starter", "pro", "enterprise", or one interface's, such as
-            "v1:pro"), a `Plan` for all interfaces together, or "learn": what the headers of the
-            service say.
+            "v1:pro"), limits for all interfaces together, as a text ("60/min, 3000/h") or a `Plan`,
+            or "learn": what the headers of the service say.
         storage: "memory", or "redis://host:port/0" (with `pip install "langchain-svc[redis]"`).
         on_storage_failure: What happens to calls while Redis does not answer: "closed" refuses
             them, "local" lets each process use an equal share of the plan, or the least share if
@@ -194,7 +194,11 @@ class SvcQuota(Shared):
         *,
         interface: Literal["v1", "general", "medical"] | None = None,
     ) -> float:
-        """Seconds until this much more work is admitted, behind everything that waits now.
+        """Seconds until this much more work is admitted, behind the calls that wait before it.
+
+        Inside `bulk_priority()` it is work that goes as bulk calls do: at the plan's pace, behind
+        all interactive calls, and with the share kept that is kept from them. How long answers take
+        is in neither figure.
 
         Args:
             requests: How many more requests.
@@ -227,7 +231,8 @@ class SvcQuota(Shared):
                 accounts.append(account)
         if not accounts:
             accounts.append(self._new_account(scope))
-        return max(account.eta(requests, tokens) for account in accounts)
+        priority = INTERACTIVE if BULK_JOB.get() is None else BULK
+        return max(account.eta(requests, tokens, priority) for account in accounts)
 
     def _default_interface(self) -> str:
         if list(self._plans) == ["general"]:

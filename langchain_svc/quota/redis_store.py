@@ -97,10 +97,11 @@ def _ledger_of(state: dict[str, Any], now: float) -> Ledger:
         for bucket, amount in buckets:
             bucket_number, bucket_amount = as_numbers(bucket, amount)
             window.add(math.floor(bucket_number), bucket_amount)
-    hold, interactive, bulk, tokens = as_numbers(
-        state["hold"], state["interactive"], state["bulk"], state["queued"]
+    hold, bulk_at, interactive, bulk, tokens = as_numbers(
+        *(state[name] for name in ("hold", "bulk_at", "interactive", "bulk", "queued"))
     )
     ledger.hold_until = hold
+    ledger.bulk_at = bulk_at
     calls = interactive + bulk
     if calls > _LONGEST_QUEUE:
         raise ValueError("no queue is so long")
@@ -368,9 +369,9 @@ class RedisAccount(Ledger):
                 return reply.state
         raise self.link.failure(self)
 
-    def eta(self, requests: int, tokens: int) -> float:
-        """Seconds until so many more requests and tokens have fitted behind those that wait."""
-        return self._copy().eta(requests, tokens)
+    def eta(self, requests: int, tokens: int, priority: int = INTERACTIVE) -> float:
+        """Seconds until so much more is let through, behind the calls that wait before it."""
+        return self._copy().eta(requests, tokens, priority)
 
     def look(self) -> LedgerUse:
         """The state now, for a snapshot."""

@@ -15,7 +15,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from functools import partial
-from typing import TYPE_CHECKING, Annotated, Any, Literal, Self
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, Self
 from urllib.parse import urlsplit
 
 from langchain_core.callbacks import (
@@ -84,7 +84,7 @@ class ServiceTool(ServiceSettings, BaseTool):
     decides for both: False raises, anything else gives the text.
     """
 
-    model_config = ConfigDict(defer_build=False)
+    model_config: ClassVar[ConfigDict] = ConfigDict(defer_build=False)
 
     response_format: Literal["content", "content_and_artifact"] = "content_and_artifact"
     handle_tool_error: bool | str | Callable[[ToolException], str] | None = failure_text
@@ -356,7 +356,7 @@ def _bounded(value: object, depth: int = _DEEPEST) -> object:
 class ServiceToolkit(ServiceSettings, BaseToolkit):
     """Tools with the settings of the toolkit, over its connections."""
 
-    model_config = ConfigDict(defer_build=False)
+    model_config: ClassVar[ConfigDict] = ConfigDict(defer_build=False)
 
     def _new_tool(self, kind: type[ServiceTool], **settings: Any) -> ServiceTool:
         """A tool of this kind, with the toolkit's values of the settings that both have."""

@@ -5,12 +5,13 @@ import re
 import shlex
 import signal
 import time
+from functools import partial
 from subprocess import PIPE
 
 import pytest
-from cli.conftest import started
+from cli.conftest import started, terminal
 
-from langchain_svc import cli
+from langchain_svc import ChatSvc, bulk, cli
 from langchain_svc.sandbox import Fault
 
 
@@ -66,6 +67,14 @@ def test_stdin_and_stdout(service, folder):
     assert [row["content"] for row in rows] == ["0 * 2 = 0", "1 * 2 = 2", "2 * 2 = 4"]
 
 
+def test_a_csv_on_stdin_is_refused(service, folder):
+    with started("batch", "-", "out.jsonl", "--quiet", stdin=PIPE) as process:
+        _, err = process.communicate("id,prompt\n1,Hello\n", timeout=60)
+    assert process.returncode == 2
+    assert "a CSV file is given by its name" in err
+    assert not asked(service)
+
+
 def test_objects_and_prompts_of_columns(batch, folder, written):
     (folder / "schema.json").write_text(
         '{"type": "object", "properties": {"total": {"type": "integer"}}}'
@@ -113,7 +122,17 @@ def test_a_dry_run_knows_what_is_answered_and_the_time_by_the_plan(batch, prompt
     assert "answered    10" in out
     assert "requests    1,000" in out
     assert re.search(r"tokens out  about \d+,\d+ \(as in the journal's answers\)", out)
-    assert re.search(r"time        about 0:1[5-7]:\d\d with the plan pro", out)  # 60 a minute
+    # 60 a minute, of which 59 in bulk; 16 at a time.
+    assert (
+        "time        about 0:17:00 with the plan pro, if an answer takes no longer than 16 s" in out
+    )
+
+
+@pytest.mark.parametrize("plan", ["starter", "learn"])
+def test_a_dry_run_knows_no_time_by_a_plan_without_limits_here(plan, batch, prompts, service):
+    service.faults = [Fault(reset="before")]  # no header teaches a limit
+    _, out, _ = batch(prompts(10), "out.jsonl", "--dry-run", "--plan", plan)
+    assert f"time        unknown: no limit of the plan {plan} is known here" in out
 
 
 def test_a_dry_run_needs_no_key(prompts, capsys):
@@ -137,7 +156,7 @@ def test_what_is_wrong_is_one_line(words, said, batch, prompts, service):
     prompts(2)
     code, out, err = batch(*words)
     (line,) = err.splitlines()
-    assert (code, out) == (2 if "--schema" in words else 1, "")
+    assert (code, out) == (2, "")
     assert line.startswith("langchain-svc: ")
     assert said in line
     assert not asked(service)
@@ -146,7 +165,7 @@ def test_what_is_wrong_is_one_line(words, said, batch, prompts, service):
 def test_the_place_of_a_shared_plan_may_be_in_the_environment(batch, prompts, monkeypatch):
     monkeypatch.setenv("SVC_QUOTA_STORAGE", "nowhere://:pa#ss@h")
     code, _, err = batch(prompts(2), "out.jsonl")
-    assert (code, "SVC_QUOTA_STORAGE: " in err, "pa#ss" in err) == (1, True, False)
+    assert (code, "SVC_QUOTA_STORAGE: " in err, "pa#ss" in err) == (2, True, False)
 
 
 def test_a_wrong_key_is_said_before_a_row_is_asked(batch, prompts, monkeypatch, folder):
@@ -171,7 +190,7 @@ def test_a_key_that_is_withdrawn_on_the_way_says_how_to_go_on(batch, prompts, se
 
 def test_a_run_that_stops_without_an_answer_shows_no_command_that_would_fail_again(batch, prompts):
     code, _, err = batch(prompts(40), "out.jsonl", "--model", "none", "--quiet")
-    assert code == 1
+    assert code == 2
     reason, stopped = err.splitlines()
     assert reason.startswith("langchain-svc: The service answered 404")
     assert re.match(
@@ -207,7 +226,7 @@ def test_a_damaged_file_is_one_line_before_anything_is_sent(batch, folder, servi
     (folder / "in.csv").write_text("\n".join(["id,text", *rows]))
     for more in ([], ["--dry-run"]):
         code, out, err = batch("in.csv", "out.jsonl", "--format", "Sum up: {text}", *more)
-        assert (code, out) == (1, "")
+        assert (code, out) == (2, "")
         assert err.startswith("langchain-svc: in.csv, line 101: a quoted field")
         assert len(err.splitlines()) == 1
     assert not asked(service)
@@ -217,7 +236,7 @@ def test_a_damaged_file_is_one_line_before_anything_is_sent(batch, folder, servi
 def test_a_forgotten_format_leads_to_no_circle(batch, folder, service):
     (folder / "in.csv").write_text("id,text\na,The lamp broke\nb,It is dark\n")
     code, _, err = batch("in.csv", "out.jsonl")
-    assert code == 1
+    assert code == 2
     assert "--format" in err
     assert "(and 1 more alike)" in err
     assert not asked(service)
@@ -266,7 +285,7 @@ def test_a_dry_run_fails_where_the_model_is_not_there_or_the_key_is_refused(
 
 def test_jsonl_gets_no_name_of_another_format(batch, prompts):
     code, _, err = batch(prompts(1), "out.csv")
-    assert (code, "name it out.jsonl" in err) == (1, True)
+    assert (code, "name it out.jsonl" in err) == (2, True)
 
 
 def test_the_rows_that_a_refused_key_leaves_are_told(batch, prompts, service, written):
@@ -300,14 +319,83 @@ def test_a_dry_run_tells_of_a_quote_that_was_closed_by_accident(batch, folder):
     assert "rows        40 (the longest from line 11 to 21)" in out
 
 
+# -- from outside -----------------------------------------------------------------------------------
+
+
+def shown(batch, *words):
+    """What `--status` shows, by its first word."""
+    code, out, _ = batch("--status", *words)
+    assert code == 0
+    return dict(re.split(r"  +", line, maxsplit=1) for line in out.splitlines())
+
+
+def test_a_run_can_be_looked_at_while_it_goes_on_and_after(batch, service, folder, prompts):
+    (folder / "in.jsonl").write_text((folder / prompts(30)).read_text() + "nonsense\n")
+    service.faults = [Fault(delay=0.01, times=10), Fault(delay=60, path="/chat/completions")]
+    with started("batch", "in.jsonl", "out.jsonl", "--concurrency", "2") as process:
+        until((folder / "out.jsonl.journal.status").exists)
+        until(lambda: shown(batch, "out.jsonl")["rows"] != "0 of 31")
+        during = shown(batch, "out.jsonl")
+        process.kill()
+        process.wait()
+    assert re.match(rf"process {process.pid} on .+, last sign \d s ago$", during["run"])
+    assert during["rows"].endswith(" of 31")
+    after = shown(batch, "out.jsonl")
+    assert after["run"] == "none; the same command resumes"
+    service.faults = []
+    code, _, err = batch("in.jsonl", "out.jsonl", "--quiet")
+    assert code == 1
+    last = shown(batch, "out.jsonl")
+    assert (last["rows"], last["answered"], last["failed"]) == ("31 of 31", "30", "1 (1 BadRow)")
+    assert last["run"] == "none; all rows are through"
+    counted = f"30 rows answered, 1 with an error, {last['tokens']} tokens, cost {last['cost']}"
+    assert f"{counted} in {last['time']}; journal" in err
+    assert last["time"].endswith(", in 2 runs")
+
+
+def test_the_time_of_a_job_is_that_of_all_its_runs(service, folder, prompts):
+    seconds = []
+    for count in (1, 2, 3):
+        service.faults = [Fault(delay=0.3, path="/chat/completions")]
+        with ChatSvc(**service.v1) as model:
+            report = bulk.run(model, prompts(count), journal="j")
+        seconds.append(report.seconds)
+        assert report.runs == count
+    assert seconds[0] >= 0.3
+    assert seconds[2] >= seconds[1] + 0.3 >= seconds[0] + 0.6
+
+
+def test_there_is_nothing_to_look_at_before_a_run(batch, folder):
+    code, _, err = batch("--status", "out.jsonl")
+    assert (code, "There is no journal out.jsonl.journal" in err) == (2, True)
+
+
+def test_a_dry_run_of_a_shard_counts_what_the_others_use_of_the_plan(batch, prompts):
+    _, out, _ = batch(prompts(400), "o.jsonl", "--dry-run", "--plan", "60/min", "--shard", "1/2")
+    assert "requests    200\n" in out
+    assert "at most 0:06:48 with the plan 60/min, if an answer takes no longer than 32 s" in out
+
+
+def test_a_dry_run_of_an_openai_batch_says_which_model_answers(batch, folder):
+    body = {"model": "gpt-4o", "messages": [{"role": "user", "content": "Hello"}]}
+    (folder / "in.jsonl").write_text(json.dumps({"custom_id": "a", "body": body}))
+    code, out, _ = batch("in.jsonl", "out.jsonl", "--dry-run", "--model", "svc-pro")
+    assert (code, "model       svc-pro; not gpt-4o, as the rows say" in out) == (0, True)
+
+
 # -- Ctrl-C -----------------------------------------------------------------------------------------
 
 
-def test_ctrl_c_waits_for_what_is_being_asked_and_says_how_to_go_on(service, prompts, written):
+@pytest.mark.parametrize("end", ["SIGINT", "SIGTERM", "SIGHUP"])
+def test_a_run_that_is_told_to_end_waits_for_what_is_asked_and_says_how_to_go_on(
+    end, service, prompts, written
+):
     service.faults = [Fault(delay=0.3, path="/chat/completions")]
     with started("batch", prompts(200), "out.jsonl", "--concurrency", "4") as process:
         until(lambda: len(asked(service)) >= 6)
-        process.send_signal(signal.SIGINT)
+        process.send_signal(getattr(signal, end))
+        if end == "SIGHUP":  # a shell sends it as well as the terminal
+            process.send_signal(signal.SIGHUP)
         _, err = process.communicate(timeout=60)
     assert process.returncode == 130
     assert "Traceback" not in err
@@ -318,6 +406,28 @@ def test_ctrl_c_waits_for_what_is_being_asked_and_says_how_to_go_on(service, pro
     assert len(written()) == 200
     assert f"{200 - done} unanswered" in err
     assert err.splitlines()[-1].strip() == "langchain-svc batch in.jsonl out.jsonl --concurrency 4"
+
+
+def test_a_hangup_does_not_end_what_runs_below_nohup(service, prompts, written):
+    service.faults = [Fault(delay=0.3, path="/chat/completions")]
+    ignore = partial(signal.signal, signal.SIGHUP, signal.SIG_IGN)
+    with started("batch", prompts(8), "out.jsonl", "--concurrency", "2", preexec_fn=ignore) as run:
+        until(lambda: len(asked(service)) >= 2)
+        run.send_signal(signal.SIGHUP)
+        run.communicate(timeout=60)
+    assert run.returncode == 0
+    assert [row["error"] for row in written()] == [None] * 8
+
+
+def test_a_terminal_that_is_closed_leaves_the_output(service, prompts, written):
+    service.faults = [Fault(delay=0.3, path="/chat/completions")]
+    with terminal("batch", prompts(100), "out.jsonl", "--concurrency", "4") as screen:
+        until(lambda: len(asked(service)) >= 6)
+        screen.close()
+        screen.process.wait(60)
+    assert screen.process.returncode == 130
+    assert len(written()) == 100
+    assert len([row for row in written() if row["error"] is None]) == len(asked(service))
 
 
 def test_a_second_ctrl_c_ends_at_once_also_while_nothing_comes_on_stdin(service, folder):

@@ -161,7 +161,7 @@ def test_a_journal_in_use_is_refused(folder):
         (b"", "is not a whole journal"),
         (b"notes of mine", "is not a whole journal"),
         (SQLITE, "is not a whole journal"),
-        (SQLITE[:60] + b"\0\0\0\4" + SQLITE[64:68] + b"SVCB" + SQLITE[72:], "damaged"),
+        (SQLITE[:60] + b"\0\0\0\5" + SQLITE[64:68] + b"SVCB" + SQLITE[72:], "damaged"),
         (SQLITE[:68] + b"SVCB" + SQLITE[72:], "written by another version of langchain-svc"),
     ],
 )
@@ -227,10 +227,12 @@ def test_a_link_beside_a_journal_is_not_followed(folder):
     assert (folder / "victim").read_text() == "not for SQLite"
 
 
-@pytest.mark.parametrize("make", [os.mkdir, os.mkfifo])
-def test_what_is_no_file_is_no_journal(make, folder):
+@pytest.mark.parametrize(
+    ("make", "said"), [(os.mkdir, "j is a folder: name a file"), (os.mkfifo, "not a regular file")]
+)
+def test_what_is_no_file_is_no_journal(make, said, folder):
     make("j")
-    with pytest.raises(SvcRequestError, match="not a regular file"):
+    with pytest.raises(SvcRequestError, match=said):
         bulk.run(ECHO, ["1"], journal="j")
 
 
@@ -246,7 +248,43 @@ def test_a_disk_that_is_full_ends_the_run_and_keeps_what_was_saved(folder, monke
     def full(self, answers):
         raise sqlite3.OperationalError("database or disk is full")
 
-    monkeypatch.setattr(Journal, "_write", full)
+    monkeypatch.setattr(Journal, "save", full)
     with pytest.raises(SvcRequestError, match="cannot be written: database or disk is full"):
-        bulk.run(ECHO, ["1", "2", "3"], journal="j")
+        bulk.run(ECHO, ["1", "2", "3"], journal="j", output="out.jsonl")
     assert len(list(bulk.results("j"))) == 1
+    assert len((folder / "out.jsonl").read_text().splitlines()) == 3, "a line for each row"
+
+
+CALLS = [
+    "executescript",  # the journal is made
+    "INSERT INTO settings",
+    "PRAGMA journal_mode",  # it is opened
+    "SELECT number, key, digest",  # its rows are read
+    "DELETE FROM rows WHERE number",
+    "INSERT INTO rows",
+    "INSERT OR IGNORE INTO ids",  # the register of ids
+    "CREATE TABLE ids",
+]
+
+
+@pytest.mark.parametrize("call", CALLS)
+def test_a_disk_that_is_full_at_any_moment_is_one_line(call, folder, monkeypatch):
+    class Full(sqlite3.Connection):
+        def _call(self, name, sql, *values):
+            if sql.strip().startswith(call) or name == call:
+                raise sqlite3.OperationalError("database or disk is full")
+            return getattr(super(), name)(sql, *values)
+
+        def execute(self, *values):
+            return self._call("execute", *values)
+
+        def executemany(self, *values):
+            return self._call("executemany", *values)
+
+        def executescript(self, *values):
+            return self._call("executescript", *values)
+
+    connect = sqlite3.connect
+    monkeypatch.setattr(sqlite3, "connect", lambda *a, **k: connect(*a, **k, factory=Full))
+    with pytest.raises(SvcRequestError, match=r"disk is full\. .*[Mm]ake room"):
+        bulk.run(ECHO, ["1", "2", "3"], journal="j")

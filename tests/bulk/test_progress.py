@@ -11,6 +11,7 @@ from langchain_core.runnables import RunnableLambda
 import langchain_svc as svc
 from langchain_svc import bulk
 from langchain_svc._base.shown import money
+from langchain_svc.bulk.progress import RunState, show_progress
 from langchain_svc.sandbox import Fault
 
 WAITING = r"(\d+) of \d rows, waiting (\d+) s for the service's limit"
@@ -124,3 +125,10 @@ def test_progress_is_shown_long_before_the_first_minute(lines, monkeypatch):
     monkeypatch.setattr("langchain_svc.bulk.progress._LOG_EVERY", 60)
     found, _ = lines(RunnableLambda(lambda text: time.sleep(0.8) or text), ["a"], rows=1)
     assert [line.split(",")[0] for line in found] == ["0 of 1 rows", "1 of 1 rows"]
+
+
+@pytest.mark.parametrize(("option", "logged"), [(False, False), (None, True)])
+async def test_who_wants_no_progress_is_told_of_no_wait(option, logged):
+    state = RunState()
+    async with show_progress(state, option=option):
+        assert state.wait(1, 60.0, limit=True) is not logged

@@ -1,6 +1,7 @@
 """Input files: read as streams, and a bad row is an error of its own."""
 
 import csv
+import json
 import os
 import random
 
@@ -255,8 +256,120 @@ def test_an_empty_value_of_parquet_is_nothing_to_ask(folder):
     assert (report.done, report.failed) == (1, 2)
 
 
-@pytest.mark.parametrize("make", [os.mkdir, os.mkfifo])
-def test_what_is_no_regular_file_is_refused(make, folder):
+@pytest.mark.parametrize(
+    ("make", "said"),
+    [(os.mkdir, "in.jsonl is a folder"), (os.mkfifo, r"in.jsonl is not a regular file.*on stdin")],
+)
+def test_what_is_no_regular_file_is_refused(make, said, folder):
     make("in.jsonl")
-    with pytest.raises(SvcRequestError, match=r"in.jsonl is not a regular file.*on stdin"):
+    with pytest.raises(SvcRequestError, match=said):
         bulk.run(ECHO, "in.jsonl", journal="j")
+
+
+# -- what others write ------------------------------------------------------------------------------
+
+
+OPENAI = {
+    "custom_id": "request-1",
+    "method": "POST",
+    "url": "/v1/chat/completions",
+    "body": {
+        "model": "gpt-4o-mini",
+        "messages": [{"role": "user", "content": "What is 6 * 7?"}],
+        "max_tokens": 50,
+        "temperature": 0,
+    },
+}
+
+
+def test_an_openai_batch_file_is_read_with_its_settings(chat, sandbox, folder):
+    (folder / "in.jsonl").write_text(json.dumps(OPENAI) + "\n")
+    (row,) = bulk.run(chat, "in.jsonl", journal="j").results()
+    assert (row["id"], row["content"]) == ("request-1", "6 * 7 = 42")
+    sent = sandbox.requests[-1].json
+    assert (sent["max_tokens"], sent["temperature"]) == (50, 0)
+    assert sent["model"] == chat.model
+
+
+def test_settings_of_an_openai_batch_belong_to_the_row(chat, folder):
+    (folder / "in.jsonl").write_text(json.dumps(OPENAI) + "\n")
+    bulk.run(chat, "in.jsonl", journal="j")
+    other = {**OPENAI, "body": {**OPENAI["body"], "temperature": 1}}
+    (folder / "in.jsonl").write_text(json.dumps(other) + "\n")
+    with pytest.raises(SvcRequestError, match="Row 1 of the input is not the one"):
+        bulk.run(chat, "in.jsonl", journal="j")
+
+
+def test_a_setting_that_the_service_does_not_have_is_the_rows_error(chat, folder):
+    other = {**OPENAI, "body": {**OPENAI["body"], "top_p": 0.5}}
+    (folder / "in.jsonl").write_text(json.dumps(other) + "\n")
+    (row,) = bulk.run(chat, "in.jsonl", journal="j").results()
+    assert "'top_p'" in row["error"]["message"]
+
+
+@pytest.mark.parametrize(
+    ("message", "role"),
+    [
+        ({"role": "wizard", "content": "hi"}, "wizard"),
+        ({"role": "user"}, "user"),
+        (["wizard", "hi"], "wizard"),
+        ({"content": "hi"}, "None"),
+        (7, "None"),
+    ],
+)
+def test_a_message_that_nobody_can_read_is_a_bad_row(message, role, folder):
+    rows = [{"messages": [{"role": "user", "content": "a"}, message]}, "fine"]
+    (bad, good) = outcome(rows)
+    assert f"its message 2 cannot be read (its role: {role})" in bad[1]
+    assert good[1] == "fine"
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "said"),
+    [
+        ("in.json", '[{"prompt": "a"}]', r"jq -c '\.\[\]' in\.json > in\.jsonl"),
+        ("in.jsonl", "", "in.jsonl has no rows"),
+        ("in.jsonl", "\n\n", "in.jsonl has no rows"),
+        ("in.csv", "id,prompt\n", "in.csv has no rows"),
+    ],
+)
+def test_a_file_that_holds_no_rows_is_refused(name, content, said, folder):
+    (folder / name).write_text(content)
+    with pytest.raises(SvcRequestError, match=said):
+        bulk.run(ECHO, name, journal="j")
+    assert [one.name for one in folder.iterdir()] == [name]
+
+
+# -- shards -----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("kind", ["file", "list", "stream"])
+@pytest.mark.parametrize("count", [1, 2, 3, 7])
+def test_the_shards_are_the_input_and_each_row_is_in_one(kind, count, folder):
+    rows = [{"id": f"r{n}", "prompt": str(n)} for n in range(10)]
+    (folder / "in.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    found = []
+    for shard in range(1, count + 1):
+        given = {"file": "in.jsonl", "list": rows, "stream": iter(rows)}[kind]
+        report = bulk.run(
+            ECHO, given, journal=f"{shard}", output=f"{shard}.jsonl", shard=f"{shard}/{count}"
+        )
+        part = [json.loads(line) for line in (folder / f"{shard}.jsonl").read_text().splitlines()]
+        assert (report.done, report.unanswered) == (len(part), 0)
+        found += part
+    assert sorted((row["row"], row["id"]) for row in found) == [(n + 1, f"r{n}") for n in range(10)]
+
+
+def test_an_id_of_another_shard_is_found_and_a_journal_belongs_to_its_shard(folder):
+    rows = [{"id": "a", "prompt": "1"}, {"id": "a", "prompt": "2"}, {"id": "b", "prompt": "3"}]
+    report = bulk.run(ECHO, rows, journal="j", shard="2/2")
+    assert report.failures == {"BadRow": 1}
+    bulk.run(ECHO, rows, journal="i", shard="1/2")
+    with pytest.raises(SvcRequestError, match="other settings: shard"):
+        bulk.run(ECHO, rows, journal="i", shard="1/3")
+
+
+@pytest.mark.parametrize("shard", ["0/2", "3/2", "1", "1/0", "a/b", 2, "1/2/3"])
+def test_a_shard_that_is_none_is_refused(shard, folder):
+    with pytest.raises(SvcRequestError, match="shard must be a part of the input"):
+        bulk.run(ECHO, ["a"], journal="j", shard=shard)

@@ -465,7 +465,7 @@ def test_an_output_that_cannot_be_written_leaves_the_journal(folder):
 
 
 async def test_a_cancelled_run_keeps_every_answer_that_had_come(folder, monkeypatch):
-    write, answered = Journal._write, set()
+    write, answered = Journal.save, set()
 
     def slow(self, answers):
         time.sleep(0.5)
@@ -476,7 +476,7 @@ async def test_a_cancelled_run_keeps_every_answer_that_had_come(folder, monkeypa
         answered.add(text)
         return text
 
-    monkeypatch.setattr(Journal, "_write", slow)
+    monkeypatch.setattr(Journal, "save", slow)
     rows = [str(number) for number in range(8)]
     run = asyncio.create_task(bulk.arun(RunnableLambda(answer), rows, journal="j", concurrency=8))
     while len(answered) < 8:  # noqa: ASYNC110

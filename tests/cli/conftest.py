@@ -89,6 +89,11 @@ class Terminal:
     def type(self, text):
         os.write(self._screen, text.encode())
 
+    def close(self):
+        """As a window is closed, or a connection lost."""
+        os.close(self._screen)
+        self._screen = None
+
 
 @contextmanager
 def terminal(*words, columns=60, first="", **environment):
@@ -106,9 +111,11 @@ def terminal(*words, columns=60, first="", **environment):
         start_new_session=True,
     )
     os.close(end)
+    shown = Terminal(process, screen)
     try:
-        yield Terminal(process, screen)
+        yield shown
     finally:
         process.kill()
         process.wait()
-        os.close(screen)
+        if shown._screen is not None:
+            shown.close()

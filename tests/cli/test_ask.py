@@ -60,7 +60,7 @@ def test_another_interface_answers(service, capsys):
     sent = {"message": "Hello", "model": "ember-base", "stream": True}
     assert (request.path, request.json) == ("/api/chat", sent)
     sent_before = len(service.requests)
-    assert cli.main([*words, "--max-tokens", "9", "Hello"]) == 1
+    assert cli.main([*words, "--max-tokens", "9", "Hello"]) == 2
     assert "--max-tokens: the general interface has no such field" in capsys.readouterr().err
     assert len(service.requests) == sent_before
 

@@ -1,4 +1,5 @@
 import os
+import re
 import shlex
 import signal
 import socket
@@ -84,34 +85,94 @@ def test_a_reader_that_leaves_is_no_traceback(service):
 NEAR = "langchain-svc sandbox"
 ELSEWHERE = "http://elsewhere.example/v1"
 NOWHERE = "http://127.0.0.1:9/v1"
-CHECK_URL = "check base_url_v1 (SVC_BASE_URL_V1)"
+CHECK_URL = "check SVC_BASE_URL_V1, and"
 TEMPERATURE = "--temperature: must be a number from 0 to 2, not 3"
 FAILURES = [
-    ({"SVC_API_KEY": ""}, ["ask", "Hello"], ["SVC_API_KEY", NEAR]),
-    ({"SVC_API_KEY": ""}, ["models"], ["SVC_API_KEY", NEAR]),
-    ({"SVC_BASE_URL_V1": ""}, ["models"], ["SVC_BASE_URL_V1", NEAR]),
-    ({"SVC_BASE_URL_V1": ELSEWHERE}, ["models"], ["SVC_BASE_URL_V1: plain http"]),
-    ({"SVC_BASE_URL_V1": "nonsense"}, ["models"], ["SVC_BASE_URL_V1: the base URL must look like"]),
-    ({"SVC_API_KEY": "two wrong-key-3141"}, ["models"], ["SVC_API_KEY: the API key holds"]),
-    ({"SVC_API_KEY": "wrong-key-3141"}, ["ask", "Hello"], ["401", "check the API key"]),
-    ({"SVC_BASE_URL_V1": NOWHERE}, ["ask", "Hello"], ["could not be reached", CHECK_URL]),
-    ({}, ["ask", "Hello", "--model", ""], ["--model: must be a model id"]),
-    ({}, ["ask", "Hello", "--model", "svc-imaginary"], ["svc-imaginary", "list_models()"]),
-    ({}, ["ask", "Hello", "--temperature", "3"], [TEMPERATURE]),
+    (2, {"SVC_API_KEY": ""}, ["ask", "Hello"], ["SVC_API_KEY", NEAR]),
+    (2, {"SVC_API_KEY": ""}, ["models"], ["SVC_API_KEY", NEAR]),
+    (2, {"SVC_BASE_URL_V1": ""}, ["models"], ["SVC_BASE_URL_V1", NEAR]),
+    (2, {"SVC_BASE_URL_V1": ELSEWHERE}, ["models"], ["SVC_BASE_URL_V1: plain http"]),
+    (2, {"SVC_BASE_URL_V1": "no"}, ["models"], ["SVC_BASE_URL_V1: the base URL must look like"]),
+    (2, {"SVC_API_KEY": "two wrong-key-3141"}, ["models"], ["SVC_API_KEY: the API key holds"]),
+    (1, {"SVC_API_KEY": "wrong-key-3141"}, ["ask", "Hello"], ["401", "check the API key"]),
+    (1, {"SVC_BASE_URL_V1": NOWHERE}, ["ask", "Hello"], ["could not be reached", CHECK_URL]),
+    (2, {}, ["ask", "Hello", "--model", ""], ["--model: must be a model id"]),
+    (1, {}, ["ask", "Hello", "--model", "gpt-4o"], ["gpt-4o", "`langchain-svc models` names"]),
+    (1, {}, ["ask", "Hello", "--model", "SVC-prp"], ["did you mean 'svc-pro'?"]),
+    (2, {}, ["ask", "Hello", "--interface", "general", "--max-tokens", "5"], ["--interface v1"]),
+    (2, {}, ["ask", "Hello", "--temperature", "3"], [TEMPERATURE]),
 ]
 
 
-@pytest.mark.parametrize(("environment", "words", "said"), FAILURES)
+@pytest.mark.parametrize(("code", "environment", "words", "said"), FAILURES)
 def test_what_fails_is_one_line_that_says_what_to_do(
-    environment, words, said, service, monkeypatch, capsys
+    code, environment, words, said, service, monkeypatch, capsys
 ):
     for name, value in environment.items():
         monkeypatch.setenv(name, value)
     monkeypatch.setattr("langchain_svc._service.exchange._FIRST_BACKOFF", 0.01)
-    assert cli.main(words) == 1
+    assert cli.main(words) == code, "2 where nothing was sent"
     line = only_line(capsys.readouterr())
     assert all(part in line for part in said), line
     assert "3141" not in line
+    assert not re.search(r"\w=|\w\(", line), "a shell has no keywords and no calls"
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["aks", "hi"], "there is no command 'aks'; did you mean 'ask'?"),
+        (["hi"], "there are demo, batch, sandbox, ask, models, doctor"),
+        (["ask", "hi", "--modle", "svc-pro"], "there is no option --modle; did you mean --model?"),
+        (["ask", "hi", "--max_tokens=5"], "no option --max_tokens; did you mean --max-tokens?"),
+        (["batch", "a", "b", "--concurency", "3"], "did you mean --concurrency?"),
+        (["ask", "hi", "-m", "svc-pro"], "there are --help, --interface, --model, "),
+        (["models", "extra"], "'extra' is one word too many"),
+        (["ask", "hi", "--temperature", "hot"], "--temperature must be a number, not 'hot'"),
+        (["ask", "hi", "--model"], "--model needs a value"),
+        (["batch", "a", "b", "--status", "b"], "--status takes the output alone"),
+        (["batch", "in.jsonl"], "langchain-svc batch prompts.jsonl results.jsonl"),
+    ],
+)
+def test_what_is_mistyped_is_told_in_the_words_of_a_shell(words, said, capsys):
+    assert cli.main(words) == 2
+    assert said in only_line(capsys.readouterr())
+
+
+def test_an_address_with_a_letter_too_many_is_named(service, monkeypatch, capsys):
+    monkeypatch.setenv("SVC_BASE_URL_V1", service.env["SVC_BASE_URL_V1"].replace("http", "https"))
+    monkeypatch.setattr("langchain_svc._service.exchange._FIRST_BACKOFF", 0.01)
+    assert cli.main(["models"]) == 1
+    assert "its address begins with http://" in only_line(capsys.readouterr())
+
+
+@pytest.mark.parametrize("data", [b"\x89PNG\r\n\x1a\n\0\0", b"\xff\xfe\x80", b"caf\xe9"])
+def test_what_is_no_text_is_not_asked(data, service):
+    environment = {**os.environ, "LC_ALL": "C"}
+    found = done(
+        [*PLAIN, "ask", "-"], check=False, text=False, stdin=None, input=data, env=environment
+    )
+    assert found.returncode == 2
+    assert b"what is piped in is not text" in found.stderr
+    assert not service.requests
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["batch", "in.jsonl", "-", "--journal", "j"],
+        ["batch", "in.jsonl", "out.jsonl", "--dry-run"],
+        ["models"],
+        ["ask", "Hello"],
+    ],
+)
+def test_a_closed_stdout_is_one_line(words, service, tmp_path):
+    (tmp_path / "in.jsonl").write_text('{"prompt": "Hello"}\n')
+    found = done(["sh", "-c", shlex.join([*PLAIN, *words]) + " >&-"], check=False, cwd=tmp_path)
+    line = found.stderr.splitlines()[-1]
+    assert line.startswith("langchain-svc: ")
+    assert "stdout is closed" in line
+    assert "Traceback" not in found.stderr
 
 
 def test_a_long_wait_is_told_and_not_waited_for(service, capsys):
@@ -150,7 +211,7 @@ def test_a_missing_extra_is_named(hidden, words, extra, tmp_path):
     (tmp_path / "sitecustomize.py").write_text(hide)
     environment = {**os.environ, "PYTHONPATH": str(tmp_path)}
     found = done([*PLAIN, *words], env=environment, check=False)
-    assert found.returncode == 1
+    assert found.returncode == 2
     (line,) = found.stderr.splitlines()
     assert hidden in line
     assert f'pip install "langchain-svc{extra}"' in line
@@ -194,12 +255,16 @@ def test_a_taken_port_is_one_clear_line(capsys):
     ("words", "said"),
     [
         (["--port", "70000"], "expected 0 to 65535"),
-        (["--port", "http"], "invalid int value"),
-        (["--plan", "golden"], "invalid choice"),
+        (["--port", "http"], "--port must be a whole number, not 'http'"),
+        (["--plan", "golden"], "--plan must be one of 'free', 'starter', 'pro', 'enterprise'"),
+        (["--upstream-model", "qwen3"], "--upstream-model says nothing without --upstream"),
+        (["--upstream-key-env", "KEY"], "--upstream-key-env says nothing without --upstream"),
+        (["--upstream-allow-http"], "--upstream-allow-http says nothing without --upstream"),
+        (["--upstream", "nonsense", "--upstream-model", "m"], "--upstream: expected an address"),
         (["--pace", "-1"], "pace"),
         (["--pace", "nan"], "pace"),
         (["--host", "0.0.0.0"], "other machines"),
-        (["--api-key", ""], "api_key"),
+        (["--api-key", ""], "--api-key"),
     ],
 )
 def test_wrong_words_are_refused_by_the_parser_or_the_sandbox(words, said, capsys):

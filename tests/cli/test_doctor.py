@@ -109,7 +109,7 @@ def test_a_key_alone_sets_up_no_general_interface(findings, monkeypatch):
 def test_a_default_model_that_is_not_there(findings, service):
     service.faults = [Fault(body={"data": [{"id": "other"}]}, times=1)]
     (found,) = [one for one in findings("--no-chat") if "default model" in one["found"]]
-    assert found["fix"] == "name one of them: ChatSvc(model='other')"
+    assert found["fix"] == "name one of them: --model other"
 
 
 def test_tracing_is_pointed_out_and_gets_nothing(service, monkeypatch, capsys):

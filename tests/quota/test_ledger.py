@@ -13,7 +13,7 @@ import math
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from share import fewer
+from share import fewer, part
 
 from langchain_svc.quota.ledger import (
     BULK,
@@ -24,7 +24,7 @@ from langchain_svc.quota.ledger import (
     Ticket,
     Window,
 )
-from langchain_svc.quota.plans import DOCUMENTED, Limit
+from langchain_svc.quota.plans import DOCUMENTED, Limit, Plan
 
 V1_PRO = tuple(DOCUMENTED["v1:pro"].limits())
 
@@ -41,9 +41,9 @@ class OnAClock:
         super().settle(ticket, outcome)
         self.look()  # Redis is told now, and not with the next question
 
-    def eta(self, requests, tokens, now):
+    def eta(self, requests, tokens, now, priority=INTERACTIVE):
         self.set_clock(now)
-        return super().eta(requests, tokens)
+        return super().eta(requests, tokens, priority)
 
 
 class InMemory(OnAClock, Ledger):
@@ -106,9 +106,9 @@ class Callers:
         self._agenda = []
         self._order = itertools.count()
 
-    def add(self, name, at_once, pause=0.1, **words):
+    def add(self, name, at_once, pause=0.1, begin=0.0, **words):
         for _ in range(at_once):
-            self._push(0.0, name, pause, words, None, 0.0)
+            self._push(begin, name, pause, words, None, begin)
 
     def _push(self, now, *caller):
         heapq.heappush(self._agenda, (now, next(self._order), caller))
@@ -342,6 +342,76 @@ def test_eta_is_when_the_work_has_been_let_through():
         assert took == pytest.approx(foretold, rel=0.05, abs=2.0), requests
 
 
+PLANS = {
+    **{name: plan for name, plan in DOCUMENTED.items() if list(plan.limits())},
+    "6,000 a minute": Plan(requests_per_minute=6_000),
+    "3,000 an hour": Plan(requests_per_hour=3_000),
+    "100,000 a day": Plan(requests_per_day=100_000),
+    "tokens alone": Plan(tokens_per_minute=20_000),
+    "few tokens": Plan(requests_per_minute=60, tokens_per_minute=10_000, tokens_per_day=10**6),
+}
+SIZES = (10, 60, 61, 150, 600, 3_000, 36_000, 200_000)
+TOKENS = 500  # of a call
+
+
+def moments_in_bulk(ledger, sizes, start):
+    """When so many bulk calls have been let through, each asked for at its turn."""
+    now, found = start, {}
+    for count in range(1, max(sizes) + 1):
+        ticket = Ticket(tokens=TOKENS, priority=BULK)
+        while wait := ledger.acquire(ticket, now):
+            now += wait.turn
+        if count in sizes:
+            found[count] = now
+    return found
+
+
+@pytest.mark.parametrize("plan", PLANS)
+def test_what_is_foretold_of_a_bulk_run_is_a_bound(plan):
+    limits = tuple(PLANS[plan].limits())
+    # The largest take seconds each, so a run takes those of one plan.
+    sizes = SIZES if plan in part(PLANS) else SIZES[:-2]
+    start = 1_000.0  # an account at rest
+    for calls, moment in moments_in_bulk(InMemory(limits), sizes, start).items():
+        took = moment - start
+        foretold = InMemory(limits).eta(calls, calls * TOKENS, start, BULK)
+        assert took <= foretold <= 1.1 * took + 1, calls
+
+
+@pytest.mark.parametrize("plan", ["v1:pro", "general:starter", "3,000 an hour"])
+def test_a_bulk_run_of_many_callers_keeps_to_what_is_foretold(plan):
+    limits = tuple(PLANS[plan].limits())
+    callers = Callers(InMemory(limits))
+    callers.add("all", 16, pause=5.0, begin=1_000.0, priority=BULK)
+    took = callers.run(1e9, 200).moments[199] - 1_000.0
+    assert took <= InMemory(limits).eta(200, 2_000, 1_000.0, BULK)
+
+
+@pytest.mark.parametrize("size", [1, 7, 1_000_000])
+def test_what_is_foretold_counts_what_was_used_and_who_waits(make, size):
+    ledger = make(Limit("requests", 10 * size, 60.0))
+    through(ledger, 6, 0.0)
+    assert ledger.eta(10 * size - 6, 0, 30.0) == 0
+    assert ledger.eta(10 * size - 5, 0, 30.0) == pytest.approx(31.25, rel=0.02)
+    if size == 1:
+        through(ledger, 5, 30.0)  # one has to wait
+        assert ledger.eta(5, 0, 30.0) == pytest.approx(31.25, rel=0.02)
+        assert ledger.eta(6, 0, 30.0) == pytest.approx(61.25, rel=0.02)
+
+
+def test_a_limit_of_one_lets_a_bulk_call_through(make):
+    ledger = make(Limit("requests", 1, 86_400.0))
+    assert ledger.acquire(Ticket(priority=BULK), 1.0) is None
+
+
+def test_an_hours_limit_that_counts_no_more_holds_no_bulk_call(make):
+    ledger, ticket = make(), Ticket()
+    ledger.acquire(ticket, 0.0)
+    ledger.settle(ticket, Outcome(status=200, tokens=0, limits=(5, 0, 3_600.0)), 1.0)
+    assert ledger.acquire(Ticket(priority=BULK), 2.0) is not None
+    assert ledger.acquire(Ticket(priority=BULK), 700.0) is None
+
+
 BECAME = {
     "settle": Outcome(status=200, tokens=0, limits=(4, 1, 20.0)),
     "refused": Outcome(status=429, tokens=0, retry_after=3.0),
@@ -382,5 +452,6 @@ def test_the_script_and_the_ledger_say_the_same(redis_server, steps):
         elif what in BECAME and sent:
             for ledger, ticket in zip(both, sent.pop(), strict=True):
                 ledger.settle(ticket, BECAME[what], now)
-    etas = [ledger.eta(7, 0, now) for ledger in both]
-    assert etas[0] == pytest.approx(etas[1], abs=0.01)
+    for priority in (INTERACTIVE, BULK):
+        etas = [ledger.eta(7, 0, now, priority) for ledger in both]
+        assert etas[0] == pytest.approx(etas[1], abs=0.01)

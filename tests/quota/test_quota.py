@@ -87,7 +87,7 @@ def test_one_name_is_a_plan_on_each_interface():
 
 
 WRONG = [
-    (svc.SvcQuota, {"plan": "gold"}, "'free'.*'v1:pro'.*'general:starter'.*'learn'.*Plan"),
+    (svc.SvcQuota, {"plan": "gold"}, "'free'.*'starter'.*'v1:pro'.*'learn'.*'60/min'"),
     (svc.SvcQuota, {"plan": None}, "no plan None"),
     (svc.SvcQuota, {"storage": "postgres://x"}, "redis://host:port/0"),
     (svc.SvcQuota, {"on_storage_failure": "open"}, "'closed'.*'local'.*'open'"),
@@ -429,3 +429,35 @@ def test_a_long_wait_for_the_quota_is_told_once(caplog):
             model.invoke("hi")
     (told,) = [one.getMessage() for one in caplog.records if one.levelname == "WARNING"]
     assert re.match(r"waiting 6\d s, until \d\d:\d\d:\d\d: the quota's limit$", told)
+
+
+@pytest.mark.parametrize(
+    ("text", "plan"),
+    [
+        ("60/min", svc.Plan(requests_per_minute=60)),
+        ("3000/h", svc.Plan(requests_per_hour=3_000)),
+        ("100000/day", svc.Plan(requests_per_day=100_000)),
+        (
+            "60 / minute, 500000 tokens/min",
+            svc.Plan(requests_per_minute=60, tokens_per_minute=500_000),
+        ),
+    ],
+)
+def test_limits_can_be_written_as_a_text(text, plan):
+    typed, given = svc.SvcQuota(text), svc.SvcQuota(plan)
+    assert typed.snapshot().limits == given.snapshot().limits != ()
+
+
+@pytest.mark.parametrize(
+    "text", ["60", "60/week", "0/min", "60/min, 70/min", "5 tokens/h", "1,5/h"]
+)
+def test_limits_that_say_nothing_clear_are_refused(text):
+    with pytest.raises(ValueError, match=r"There is no plan .*'60/min'.*'3000/h, 100000/day'"):
+        svc.SvcQuota(text)
+
+
+def test_what_is_nearly_a_name_is_suggested():
+    with pytest.raises(ValueError, match="did you mean 'pro'"):
+        svc.SvcQuota("prp")
+    with pytest.raises(TypeError, match="did you mean 'requests_per_minute'"):
+        svc.Plan(requests_per_min=60)
