@@ -53,7 +53,7 @@ from .token_usage import token_usage, usage_metadata
 
 CALL_ERRORS = "invalid_tool_call_errors"
 """In `additional_kwargs`: why calls are invalid, by their ids."""
-logger = logging.getLogger("langchain_svc")
+logger: logging.Logger = logging.getLogger("langchain_svc")
 NewExchange: TypeAlias = Callable[[WireMessages], Exchange[list[Event]]]
 _NOTHING = ContentPart()
 

@@ -12,7 +12,7 @@ from ..tools.base import request_id, utc_now
 from .delivery import Audit, acall_program, call_program
 from .result import ClinicalReceipt, SentTry
 
-logger = logging.getLogger("langchain_svc")
+logger: logging.Logger = logging.getLogger("langchain_svc")
 
 
 class CallLog:

@@ -33,7 +33,7 @@ from .._base.threads import new_lock
 from .._service import Wait
 from .plans import DAY, HOUR, MINUTE, Limit
 
-logger = logging.getLogger("langchain_svc")
+logger: logging.Logger = logging.getLogger("langchain_svc")
 
 BUCKETS = 120
 LATENESS = 0.75
@@ -288,7 +288,7 @@ class Ledger:
         self._turns = [0.0, 0.0]
         # Of each class and party: the turn of its last call that came into the queue.
         self._last_turns: dict[tuple[int, str], float] = {}
-        self.bulk_at = 0.0
+        self.bulk_at: float = 0.0
         if not limits:  # requests before the first answer count, too
             self._window_of(MINUTE)
 

@@ -39,7 +39,7 @@ class Subject:
                 "one: give one for each, or name one with patient=, by its whole address where "
                 "two servers have one of its id"
             )
-        self.resource = patients[0] if patients else None
+        self.resource: Resource | None = patients[0] if patients else None
         if self.resource is not None:
             self._own = names_of(self.resource)
 
