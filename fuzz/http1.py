@@ -15,8 +15,12 @@ from functools import lru_cache
 import h11
 import trustme
 
-from langchain_svc._http.base import BaseConnection, Origin
-from langchain_svc._http.http1 import BadAnswerError, ResponseDecoder
+from langchain_svc._http.http1 import (
+    BadAnswerError,
+    BaseConnection,
+    Origin,
+    ResponseDecoder,
+)
 
 from .draw import Draw, cut_bytes
 

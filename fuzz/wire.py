@@ -21,8 +21,7 @@ from langchain_svc._images.addresses import check_address, decode_base64
 from langchain_svc._images.headers import ImageError, read_image_header
 from langchain_svc._wire import Text, Usage, general, v1
 from langchain_svc._wire.body import BodyDecoder, BodyError
-from langchain_svc._wire.failures import read_failure
-from langchain_svc._wire.limits import read_rate_limit, retry_after
+from langchain_svc._wire.failures import read_failure, read_rate_limit, retry_after
 from langchain_svc._wire.stream import StreamDecoder
 from langchain_svc.errors import SvcError
 from langchain_svc.medical import wire as medical

@@ -13,7 +13,7 @@ from ._version import __version__ as __version__
 if TYPE_CHECKING:  # for type checkers, which know no names made at run time
     from .chat.agents import SvcCitations as SvcCitations
     from .chat.chat_models import ChatSvc as ChatSvc
-    from .chat.profiles import ListedModel as ListedModel
+    from .chat.interfaces import ListedModel as ListedModel
     from .chat.registration import register as register
     from .errors import SvcAPIError as SvcAPIError
     from .errors import SvcAuthenticationError as SvcAuthenticationError
@@ -66,7 +66,7 @@ if TYPE_CHECKING:  # for type checkers, which know no names made at run time
 _HOMES = {
     "chat.agents": "SvcCitations",
     "chat.chat_models": "ChatSvc",
-    "chat.profiles": "ListedModel",
+    "chat.interfaces": "ListedModel",
     "chat.registration": "register",
     "errors": (
         "SvcAPIError SvcAuthenticationError SvcBadRequestError SvcBudgetError "

@@ -30,7 +30,7 @@ from pydantic import SecretStr
 from .._base.threads import new_lock
 from ..config import check_proxy, is_loopback
 from ..errors import SvcRequestError
-from .base import Origin
+from .http1 import Origin
 from .library import httpx
 from .pools import AsyncPool, Pool
 

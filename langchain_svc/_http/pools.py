@@ -14,9 +14,8 @@ from collections.abc import AsyncIterator, Iterator
 from contextlib import suppress
 from typing import Any, Generic, Self, TypeVar
 
-from .base import Origin
 from .deadline import FOREVER, TIMEOUTS, Timeouts
-from .http1 import BadAnswerError
+from .http1 import BadAnswerError, Origin
 from .library import httpcore
 from .sockets import AsyncConnection, Connection
 

@@ -14,8 +14,8 @@ from typing import Any
 from aiohappyeyeballs import start_connection
 
 from .._base.threads import LOOK_UPS
-from .base import BaseConnection, Origin
 from .deadline import FOREVER, Timeouts
+from .http1 import BaseConnection, Origin
 
 _READ_BYTES = 64 * 1024
 _MOST_UNREAD = 256 * 1024  # bytes; then the other side has to wait

@@ -8,9 +8,7 @@ from .fields import (
     reveal_secret,
     url_of,
 )
-from .hints import ALIASES
-from .names import did_you_mean, resolve_aliases, suggest_name, suggests_fields
-from .parsers import CompletionParser, EventParser, WholeParser
+from .names import ALIASES, did_you_mean, resolve_aliases, suggest_name, suggests_fields
 from .runs import MAKERS, RUNS, Privacy, keeps_runs, replaces, set_uncached
 from .settings import ServiceSettings
 from .steps import (
@@ -18,9 +16,12 @@ from .steps import (
     ON_WAIT,
     AnswerParser,
     CallSize,
+    CompletionParser,
+    EventParser,
     Exchange,
     Limits,
     Request,
     TryEnd,
     Wait,
+    WholeParser,
 )

@@ -10,7 +10,7 @@ Rules:
 - The service's own word on when to come back goes before our backoff. A wait that would pass
   `max_retry_wait` or the deadline is not begun: the error says when to come back.
 - The same bytes are sent on every try.
-- A retry after a failure of the service takes a token of `retry_budget.py`. Without one it is
+- A retry after a failure of the service takes a token of `RetryBudget`. Without one it is
   left out: its pause counts and nothing is sent, so that the call ends when its retries would have.
 - While a service is down, a call goes on for `outage_wait` seconds after its first failure. Its
   last try, at the end of that time, needs no token. When the service is back, the call begins anew.
@@ -53,8 +53,6 @@ from .steps import (
     TryEnd,
     TryLog,
     Wait,
-)
-from .wording import (
     connection_error,
     deadline_error,
     describe_error,

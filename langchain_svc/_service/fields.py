@@ -40,8 +40,8 @@ from ..config import (
 from .class_help import describe_lazily
 from .names import resolve_aliases, suggest_name
 from .pseudonyms import check_pseudonyms
-from .retry_budget import RetryBudget
 from .runs import Privacy
+from .steps import RetryBudget
 
 if TYPE_CHECKING:
     import httpx

@@ -1,11 +1,11 @@
 """The settings that every class of this package shares, and the exchanges that they make.
 
-What may be set stands in `fields.py`, what other integrations call it in `names.py`, and how an
-object is copied and pickled in `copies.py`.
+What may be set stands in `fields.py`, and what other integrations call it in `names.py`.
 """
 
 from __future__ import annotations
 
+import hmac
 import os
 import time
 from collections.abc import (
@@ -16,8 +16,10 @@ from collections.abc import (
     Mapping,
 )
 from functools import partial
-from typing import TYPE_CHECKING, Self, TypeVar, cast
+from typing import TYPE_CHECKING, Any, Self, TypeVar, cast
 from urllib.parse import urlsplit
+
+from pydantic import SecretStr
 
 from .._base.lazy import IMPORTING
 from .._base.safe_errors import safe_constructor
@@ -26,9 +28,7 @@ from .._version import __version__
 from .._wire import ACCEPT_ENCODING, Price, secrets_of
 from ..config import MEDICAL, Interface, is_loopback, require_key, require_url
 from ..errors import SvcRequestError
-from .copies import CopyableSettings
-from .fields import reveal_secret
-from .price_lists import keep_prices, listed_prices
+from .fields import SettingsFields, reveal_secret
 from .pseudonyms import hidden_body
 from .runs import refuse_trio
 from .steps import (
@@ -46,6 +46,133 @@ if TYPE_CHECKING:
     import httpx
 
     from .._http.connections import Connections
+
+
+# -- copies ----------------------------------------------------------------------------------------
+# Copies and pickles of an object's settings: what they share, and what they leave out.
+
+# A pickle may be kept in a file or sent to another machine.
+_UNPICKLABLE_FIELDS = (
+    "api_key",
+    "proxy",
+    "default_headers",
+    "patient",
+    "deliver",
+    "audit",
+    "audit_key",
+    "pseudonyms",
+)
+
+
+class CopyableSettings(SettingsFields):
+    """Settings whose copies share clients, and whose pickles hold no key and no patient."""
+
+    def __copy__(self) -> Self:
+        copied = super().__copy__()
+        copied._connections = {}  # a copy may be given another route  # noqa: SLF001  # our own class
+        return copied
+
+    def __deepcopy__(self, memo: dict[int, Any] | None = None) -> Self:
+        # A client that was handed in is shared by the copies: it is its owner's to close.
+        memo = {} if memo is None else memo
+        for client in (self.http_client, self.http_async_client):
+            memo[id(client)] = client
+        memo[id(self._connections)] = {}
+        return super().__deepcopy__(memo)
+
+    def model_copy(
+        self, *, update: Mapping[str, Any] | None = None, deep: bool = False
+    ) -> Self:
+        """A copy with other settings. Keys, headers and proxies are checked and kept as secrets.
+
+        Raises:
+            ValueError: One of these is not valid.
+        """
+        settings = dict(update or {})
+        for name in ("api_key", "proxy", "default_headers"):
+            value = settings.get(name)
+            if isinstance(value, str):
+                value = SecretStr(value)
+            if value is not None:
+                settings[name] = getattr(self, f"_check_{name}")(value)
+        return super().model_copy(update=settings, deep=deep)
+
+    def __getstate__(self) -> dict[Any, Any]:
+        if self.http_client is not None or self.http_async_client is not None:
+            raise SvcRequestError(
+                f"This {type(self).__name__} cannot be pickled: it uses an http_client of yours. "
+                "Make it without one, or make it anew in the other process"
+            )
+        bare = super().__copy__()
+        bare._connections = {}  # noqa: SLF001  # our own class
+        fields = vars(bare)
+        dropped = []
+        for name in _UNPICKLABLE_FIELDS:
+            value = fields.get(name)
+            # "per_run" says that each run names its patient, and names none itself.
+            if not value or value == "per_run":
+                continue
+            dropped.append(name)
+            fields[name] = {} if name == "default_headers" else None
+        bare._unpicklable_fields = tuple(dropped)  # noqa: SLF001  # our own class
+        if self.privacy and "images" in fields:
+            fields["images"] = fields["images"].emptied()
+        return super(CopyableSettings, bare).__getstate__()
+
+    def __setstate__(self, state: dict[Any, Any]) -> None:
+        super().__setstate__(state)
+        key = self._key_of_environment()
+        checked = None
+        if key is not None:
+            checked = self._check_api_key(SecretStr(key))
+        self.__dict__["api_key"] = checked
+
+    def _refuse_incomplete_pickle(self) -> None:
+        """Raises where a field that a pickle left out was not given again.
+
+        Raises:
+            SvcRequestError: It names the fields.
+        """
+        names = [name for name in self._unpicklable_fields if not getattr(self, name)]
+        if names:
+            raise SvcRequestError(
+                f"This {type(self).__name__} comes from a pickle, which carries no "
+                f"{' and no '.join(names)}. Set the key's environment variable here, or give what "
+                f"is missing again: model_copy(update={{{names[0]!r}: ...}})"
+            )
+
+
+# -- price lists -----------------------------------------------------------------------------------
+# The prices that the service listed, apart for each address and key.
+#
+# What another tenant of this process pays says nothing about what this one pays. No key is
+# kept, only a digest that tells two of them apart in this process.
+
+# Beyond them the oldest go: a call without a list is refused, and says what to do.
+_MOST_LISTS = 1_000
+_SECRET = os.urandom(32)
+_LISTS: dict[bytes, Mapping[str, Price]] = {}
+
+
+def keep_prices(url: str, key: str, prices: Mapping[str, Price]) -> None:
+    """Keep the newest list of an interface's address and a key."""
+    owner = _owner(url, key)
+    _LISTS.pop(owner, None)
+    _LISTS[owner] = prices
+    for oldest in list(_LISTS)[:-_MOST_LISTS]:
+        _LISTS.pop(oldest, None)
+
+
+def listed_prices(url: str, key: str) -> Mapping[str, Price]:
+    """The prices by model id; none where this address and key have listed none."""
+    return _LISTS.get(_owner(url, key), {})
+
+
+def _owner(url: str, key: str) -> bytes:
+    return hmac.digest(_SECRET, f"{url}\n{key}".encode(), "sha256")
+
+
+# -- settings --------------------------------------------------------------------------------------
 
 T = TypeVar("T")
 

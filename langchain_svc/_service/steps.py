@@ -12,14 +12,74 @@ from collections.abc import Callable, Generator, Mapping
 from contextvars import ContextVar
 from dataclasses import dataclass, field
 from functools import lru_cache
+from operator import attrgetter
 from types import MappingProxyType
-from typing import Generic, NamedTuple, Protocol, TypeVar
+from typing import Any, Generic, NamedTuple, Protocol, TypeVar
 
 from .. import errors
 from .._http import FOREVER, Timeouts
-from .._text import Pseudonymizer
-from .._wire import Price
-from .retry_budget import RetryBudget
+from .._text import Pseudonymizer, restored, restored_text
+from .._wire import (
+    Event,
+    Price,
+    StreamDecoder,
+    Text,
+    UnreadableError,
+    Usage,
+    is_event_stream,
+    read_error_value,
+    safe_text,
+    v1,
+)
+
+# -- retry budget ----------------------------------------------------------------------------------
+# The retry budget: what the calls of one object owe a failing service together.
+#
+# A retry takes a token of a store, a good answer puts half a one back, and time a few: beyond a
+# first store, retries stay below half of the good answers, whatever `max_retries` says. A first
+# try takes none, so that nobody's failures keep another's call from being sent; nor does a
+# retry after a 429, where the wait that the service asked for is its brake. When the service
+# last answered tells an outage from a prompt that always fails.
+#
+# There is no lock: a count that two threads change at once may lose a token, which harms
+# nobody.
+
+STORE = 100.0
+REFILL = 0.5
+TOKENS_A_SECOND = 10.0
+
+
+class RetryBudget:
+    """The tokens of one object. Copies and pickles begin with a full store.
+
+    Attributes:
+        answered_at: When the newest request was sent that the service has answered.
+    """
+
+    def __init__(self) -> None:
+        self._tokens = STORE
+        self._refilled_at = 0.0
+        self.answered_at: float = float("-inf")
+
+    def __reduce__(self) -> tuple[type[RetryBudget], tuple[()]]:
+        return RetryBudget, ()
+
+    def take_token(self, now: float) -> bool:
+        """Takes a token for a retry; False where there is none."""
+        earned = TOKENS_A_SECOND * max(0.0, now - self._refilled_at)
+        self._tokens = min(STORE, self._tokens + earned)
+        self._refilled_at = now
+        if self._tokens < 1:
+            return False
+        self._tokens -= 1
+        return True
+
+    def record_success(self) -> None:
+        """Refills the store a little: a whole good answer came."""
+        self._tokens = min(STORE, self._tokens + REFILL)
+
+
+# -- steps -----------------------------------------------------------------------------------------
 
 T = TypeVar("T")
 
@@ -329,3 +389,246 @@ class Exchange(Generic[T]):
 def origin(url: str) -> str:
     """The scheme, host and port of a URL."""
     return "/".join(url.split("/", 3)[:3])
+
+
+# -- wording ---------------------------------------------------------------------------------------
+# What the failures of a call are called, and how their errors describe them.
+
+
+def describe_error(exchange: Exchange[Any], parser: AnswerParser[Any]) -> str:
+    """What an error object inside the answer says, made safe; "" where there is none."""
+    if parser.error is None:
+        return ""
+    request = exchange.request
+    text, _, code = read_error_value(
+        parser.error,
+        secrets=request.secrets,
+        sent=request.body,
+        private=request.private,
+    )
+    description = ""
+    if text:
+        description += f": {text}"
+    if code:
+        description += f" (code {code})"
+    return description
+
+
+def deadline_error(exchange: Exchange[Any]) -> errors.SvcTimeoutError:
+    """A call whose deadline has passed."""
+    return errors.SvcTimeoutError(
+        f"No answer within the deadline of {exchange.limits.deadline:g} s; a larger one waits "
+        "longer"
+    )
+
+
+def connection_error(exchange: Exchange[Any], loss: Loss) -> errors.SvcError:
+    """A try that was lost before an answer came."""
+    if loss.kind == "timeout":
+        if exchange.clock() >= exchange.until:
+            return deadline_error(exchange)
+        return errors.SvcTimeoutError(
+            f"No answer within {_timeout(exchange)}; raise timeout to wait longer"
+        )
+    detail = safe_text(loss.detail, secrets=exchange.request.secrets)
+    place = origin(exchange.request.url)
+    if loss.kind == "connect":
+        text = f"The service at {place} could not be reached"
+    else:
+        text = f"The connection to {place} was lost before an answer came"
+    if detail:
+        text += f": {detail}"
+    if loss.kind == "connect":
+        text += _advice(detail, exchange.request.setting)
+    return errors.SvcConnectionError(text)
+
+
+def _advice(detail: str, setting: str) -> str:
+    if "certificate verify failed" in detail:
+        return (
+            "; check the host in the base URL and the clock of this machine, and if you trust the "
+            "server's authority, name that one's file in SSL_CERT_FILE"
+        )
+    if detail.startswith("the proxy"):
+        return "; check the proxy"
+    return f"; check {setting}, and that the server is running"
+
+
+def describe_loss(exchange: Exchange[Any], loss: Loss) -> str:
+    """How an answer was lost on its way."""
+    if loss.kind not in {"timeout", "silence"}:
+        return "The connection was lost inside the answer"
+    if exchange.clock() >= exchange.until:
+        return f"The answer was not complete within the deadline of {exchange.limits.deadline:g} s"
+    if loss.kind == "silence":
+        return "The answer stalled: the service kept the connection alive but sent no content"
+    return f"The answer stalled: nothing came for {_timeout(exchange)}"
+
+
+def outcome_of_loss(loss: Loss) -> str:
+    """A try that was lost before an answer came, in the words of a record."""
+    if loss.kind == "timeout":
+        return "timed out" if loss.sent else "not sent: timed out before that"
+    if loss.kind == "connect":
+        return "not sent: the service could not be reached"
+    return "connection lost"
+
+
+def outcome_of_broken_answer(loss: Loss) -> str:
+    """A try whose answer was lost on its way, in the same words."""
+    if loss.kind in {"timeout", "silence"}:
+        return "timed out within the answer"
+    return "connection lost within the answer"
+
+
+def _timeout(exchange: Exchange[Any]) -> str:
+    if exchange.limits.timeout is None:
+        return "the time allowed"
+    return f"{exchange.limits.timeout:g} s"
+
+
+# -- parsers ---------------------------------------------------------------------------------------
+# What becomes of a good answer's body: events as they arrive, or one value at its end.
+
+_text_of = attrgetter("text")
+# The reasons for which an answer may rightly be without any text.
+_EMPTY_REASONS = frozenset({"content_filter"})
+
+
+class EventParser(AnswerParser[list[Event]]):
+    """Reads a streamed answer: a piece is the events that one network read completed.
+
+    What the service says beside the text waits for the next text or for the end of the stream:
+    until a text is handed on, the call may be tried again.
+
+    Args:
+        merge: Make one of the texts that came in one network read. It never waits for more; it
+            only yields together what is there together.
+        strict_end: See `StreamDecoder`.
+    """
+
+    def __init__(self, *, merge: bool = True, strict_end: bool = True) -> None:
+        self._merge = merge
+        self._strict_end = strict_end
+        self._decoder = StreamDecoder()
+        self._waiting: list[Event] = []
+        self._texts: list[str] = []
+        self.length: int = 0
+
+    def read_head(self, head: Head) -> None:
+        label = head.headers.get("content-type", "")
+        self._decoder = StreamDecoder(label, strict_end=self._strict_end)
+
+    def parse_chunk(self, data: bytes) -> list[Event] | None:
+        return self._piece(self._decoder.decode(data))
+
+    def close(self) -> list[Event] | None:
+        piece = self._piece(self._decoder.close()) or self._waiting
+        reason = self._decoder.state.finish_reason
+        if self.fault is None and not self._texts and reason not in _EMPTY_REASONS:
+            self.fault = "the stream ended without any text"
+        return piece or None
+
+    def _piece(self, events: list[Event]) -> list[Event] | None:
+        piece = self._waiting
+        texts: list[Text] = []
+        for event in events:
+            if isinstance(event, Text):
+                texts.append(event)
+                if self._merge and len(texts) > 1:
+                    continue  # the first of them gets its text, below
+            elif isinstance(event, Usage):
+                self.usage = event.counts
+            piece.append(event)
+        state = self._decoder.state
+        self.ended = state.ended
+        self.complete = state.ended or state.finish_reason is not None
+        self.fault = state.fault
+        self.error = state.error
+        if not texts:
+            return None
+        if self._merge and len(texts) > 1:
+            texts[0].text = "".join(map(_text_of, texts))
+            texts = texts[:1]
+        for text in map(_text_of, texts):
+            self._texts.append(text)
+            self.length += len(text)
+        self._waiting = []
+        return piece
+
+    def failure(self, message: str, loss: Loss | None) -> errors.SvcError:
+        del loss
+        partial = restored_text("".join(self._texts), self.pseudonyms, cut=True)
+        return errors.SvcStreamError(message, partial=partial)
+
+
+class WholeParser(AnswerParser[T]):
+    """Reads a whole answer: its one piece is what `parse` makes of the body, and is given out."""
+
+    whole = True
+
+    def __init__(self, parse: Callable[[bytes], T]) -> None:
+        self._parse = parse
+        self._parts: list[bytes] = []
+        self._status = 0
+
+    def read_head(self, head: Head) -> None:
+        self._status = head.status
+
+    def parse_chunk(self, data: bytes) -> None:
+        self._parts.append(data)
+
+    def close(self) -> T | None:
+        return restored(self._answer(), self.pseudonyms)
+
+    def _answer(self) -> T | None:
+        """The answer as the service wrote it; None where it cannot be read."""
+        try:
+            return self._parse(b"".join(self._parts))
+        except UnreadableError as error:
+            self.fault = str(error)
+            self.error = error.error
+            return None
+
+    def failure(self, message: str, loss: Loss | None) -> errors.SvcError:
+        if loss is None:
+            return errors.SvcResponseError(message, status_code=self._status)
+        if loss.kind in {"timeout", "silence"}:
+            return errors.SvcTimeoutError(message)
+        return errors.SvcConnectionError(message)
+
+
+class CompletionParser(WholeParser[list[Event]]):
+    """Reads a whole answer of a chat into the events that a stream of it would have brought.
+
+    Their text is the service's, with marks: the turn gives it out. Some gateways stream every
+    answer, so that a stream is read, too, where none was asked for.
+    """
+
+    def __init__(self, *, strict_end: bool = True) -> None:
+        super().__init__(self._read)
+        self._strict_end = strict_end
+
+    def read_head(self, head: Head) -> None:
+        super().read_head(head)
+        self._head = head
+
+    def _read(self, body: bytes) -> list[Event]:
+        try:
+            return v1.read_completion(body)
+        except UnreadableError:
+            if not is_event_stream(body, self._head.headers.get("content-type", "")):
+                raise
+        parser = EventParser(strict_end=self._strict_end)
+        parser.read_head(self._head)
+        events = [*(parser.parse_chunk(body) or ()), *(parser.close() or ())]
+        if parser.fault is not None:
+            raise UnreadableError(parser.fault, parser.error)
+        return events
+
+    def close(self) -> list[Event] | None:
+        events = self._answer()
+        for event in events or ():
+            if isinstance(event, Usage):
+                self.usage = event.counts
+        return events

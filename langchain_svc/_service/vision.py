@@ -6,9 +6,8 @@ from functools import partial
 
 from .._images import endpoints
 from ..config import GENERAL
-from .parsers import WholeParser
 from .settings import ServiceSettings
-from .steps import Exchange, Limits
+from .steps import Exchange, Limits, WholeParser
 
 
 def vision_exchange(

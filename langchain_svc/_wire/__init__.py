@@ -2,17 +2,18 @@
 
 from . import v1
 from .body import ACCEPT_ENCODING, BodyDecoder, BodyError, TooLargeError
-from .events import About, End, Event, Metadata, Text, Usage
+from .chunks import About, End, Event, Metadata, Text, Usage
 from .failures import (
     TRANSIENT,
     TROUBLE,
     failure,
+    rate_limit_of,
     read_error_value,
     read_failure,
+    read_rate_limit,
     safe_label,
     safe_text,
 )
-from .limits import rate_limit_of, read_rate_limit
 from .prices import Price, read_prices
 from .redact import secrets_of
 from .stream import StreamDecoder, is_event_stream

@@ -10,8 +10,7 @@ from typing import Any, TypeVar
 from pydantic_core import from_json, to_json, to_jsonable_python
 
 from .body import MOST_VALUES, has_too_many_values
-from .chunks import read_object
-from .events import End, Event, Text, Usage
+from .chunks import End, Event, Text, Usage, read_object
 
 CHAT_PATH = "/chat/completions"
 MODELS_PATH = "/models"

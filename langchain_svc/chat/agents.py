@@ -11,7 +11,7 @@ from .._base.safe_errors import type_text
 from ..errors import SvcRequestError
 from .chat_models import ChatSvc
 from .citing import citing_of
-from .options import Doubtful, Unsupported
+from .prepare import Doubtful, Unsupported
 
 # LangChain's, which may not be installed when type hints are read.
 Request: TypeAlias = Any

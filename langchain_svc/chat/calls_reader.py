@@ -14,6 +14,7 @@ from .._calls import (
     Format,
     PastCall,
     choice_again_text,
+    placeholder,
     refusal_text,
 )
 from .._calls.reading import (
@@ -36,18 +37,52 @@ from .._calls.reading import (
     text_behind_calls,
 )
 from .._text import Pseudonymizer, restored
-from .doubts import (
-    call_of,
-    doubts_among,
-    is_loose,
-    unfilled,
-    without,
-)
 from .messages import PERSON, guarded
-from .parts import ContentPart
-from .readers import AnswerReader, new_id, text_of
+from .readers import AnswerReader, ContentPart, new_id, text_of
 from .structured import JsonReader
 from .tools import ToolRequest
+
+# -- doubts ----------------------------------------------------------------------------------------
+# What in an answer may be a call, and the text beside it.
+
+
+def unfilled(call: Call) -> str | None:
+    """What is wrong with a call in which an argument is still as the form shows it."""
+    for name, value in call.arguments.items():
+        if value == placeholder(name):
+            return f"its argument {name} is still {value}, and no value"
+    return None
+
+
+def without(doubts: list[Doubt], pieces: list[Prose | Doubt]) -> list[Prose | Doubt]:
+    """The pieces of an answer without these doubts, and without the ends of their fences."""
+    remaining: list[Prose | Doubt] = []
+    after_doubt = False
+    for piece in pieces:
+        is_doubt = any(piece is doubt for doubt in doubts)
+        is_fence_end = after_doubt and not piece.text.strip(" \t\r\n`")
+        after_doubt = is_doubt or is_fence_end
+        if not after_doubt:
+            remaining.append(piece)
+    return remaining
+
+
+def doubts_among(pieces: list[Prose | Doubt]) -> list[Doubt]:
+    """The doubts of an answer."""
+    return [piece for piece in pieces if isinstance(piece, Doubt)]
+
+
+def call_of(doubt: Doubt | BadCall | Call) -> Call | BadCall | None:
+    """What was read of a call, if anything was."""
+    return doubt.call if isinstance(doubt, Doubt) else doubt
+
+
+def is_loose(doubt: Doubt) -> bool:
+    """Whether it is only a little like a call."""
+    return doubt.call is None or doubt.call.loose
+
+
+# -- calls reader ----------------------------------------------------------------------------------
 
 _JOINT = "\n\n"
 _NONE_OFFERED = "no function can be called now"

@@ -42,9 +42,17 @@ from .._wire import Event, v1
 from ..config import GENERAL, V1, Interface
 from ..images import ImageStore
 from .citing_model import CitingModel
-from .interfaces import CHAT_INTERFACES, ChatInterface, InterfaceName
+from .interfaces import (
+    CHAT_INTERFACES,
+    DEFAULT_MODEL,
+    IMAGES_DESCRIBED,
+    ChatInterface,
+    InterfaceName,
+    ListedModel,
+    find_listed,
+)
 from .messages import SystemRole, WireMessages
-from .options import (
+from .prepare import (
     CallOptions,
     ContinueBy,
     ExtraBody,
@@ -53,16 +61,11 @@ from .options import (
     OnCut,
     Temperature,
     call_options,
+    count_prompt,
+    new_turn,
     traced_options,
 )
-from .parts import ToolLike
-from .prepare import count_prompt, new_turn
-from .profiles import (
-    DEFAULT_MODEL,
-    IMAGES_DESCRIBED,
-    ListedModel,
-    find_listed,
-)
+from .readers import ToolLike
 from .registration import CHAT_MODEL, make_loadable
 from .token_usage import summed_outputs
 from .turn import Turn

@@ -43,8 +43,8 @@ from .citations import (
     read_repairs,
     repair_question,
 )
-from .options import Citing, DocumentLike, Doubtful, Unsupported
 from .passages import Passage, Place
+from .prepare import Citing, DocumentLike, Doubtful, Unsupported
 from .sources import (
     DOCUMENTS,
     Block,

@@ -16,7 +16,7 @@ from .._service import reveal_secret
 from ..errors import SvcRequestError
 from .messages import conversation_nonce
 from .model import ServiceModel
-from .options import Citing, DocumentLike, Doubtful, Unsupported
+from .prepare import Citing, DocumentLike, Doubtful, Unsupported
 
 if TYPE_CHECKING:
     from .citing import CitedAnswer

@@ -23,9 +23,8 @@ from .._service import (
 from .._version import __version__
 from .._wire import Event, read_prices
 from ..errors import SvcRequestError
-from .interfaces import ChatInterface
-from .options import Stop
-from .profiles import ListedModel, listed_models
+from .interfaces import ChatInterface, ListedModel, listed_models
+from .prepare import Stop
 from .readers import LONG
 from .registration import PROVIDER
 from .turn import Turn

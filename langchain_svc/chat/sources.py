@@ -12,8 +12,8 @@ from langchain_core.messages import BaseMessage, HumanMessage, ToolMessage
 from .._base.safe_errors import safe_repr
 from ..errors import SvcRequestError
 from .citations import passages_block
-from .options import DocumentLike
 from .passages import Passage, Passages
+from .prepare import DocumentLike
 
 Block: TypeAlias = dict[str, Any]
 DOCUMENTS = "svc_documents"

@@ -37,8 +37,7 @@ from .._json import Form, SchemaMismatch, form_of, shortened
 from .._text import Pseudonymizer, ReasoningSplitter, restored
 from .._wire import is_cut
 from ..errors import SvcOutputError, SvcRequestError
-from .parts import FINAL, ContentPart, split_parts
-from .readers import LONG, AnswerReader, new_id
+from .readers import FINAL, LONG, AnswerReader, ContentPart, new_id, split_parts
 from .schemas import NO_SCHEMA, is_subclass, readable, refuse_unwritable, schema_of_type
 from .tools import read_function
 

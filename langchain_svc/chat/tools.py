@@ -23,7 +23,7 @@ from .._calls.reading import Tool
 from .._json import TYPE_NAMES, CompiledSchema, check_schema
 from .._service import did_you_mean
 from ..errors import SvcRequestError
-from .parts import ToolLike
+from .readers import ToolLike
 from .schemas import (
     NO_SCHEMA,
     refuse_plain_class,

@@ -46,8 +46,7 @@ from .._wire import (
 from ..errors import SvcOutputError
 from .chunk_copies import is_middle, text_chunk
 from .messages import THINKS_AHEAD, WireMessages
-from .parts import FINAL, ContentPart
-from .readers import AnswerReader
+from .readers import FINAL, AnswerReader, ContentPart
 from .registration import PROVIDER
 from .token_usage import token_usage, usage_metadata
 

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from langchain_core.runnables import RunnableLambda
 
 import langchain_svc as svc
-from langchain_svc._service import price_lists
+from langchain_svc._service import settings
 from langchain_svc.sandbox import Fault, Sandbox
 
 PRICES = {"svc-turbo": {"input": 1.0, "output": 2.0, "per_tokens": 1_000}}
@@ -198,13 +198,13 @@ def test_another_object_of_the_same_key_has_the_prices_and_nobody_the_key():
     with svc.SvcBudget(max_cost=100.0) as budget:
         svc.ChatSvc(base_url_v1=url, api_key=key, http_client=priced(2.0)).invoke("Hi")
     assert budget.used.cost == pytest.approx(2.0)
-    assert key not in repr(vars(price_lists))
+    assert key not in repr(vars(settings))
 
 
 def test_the_lists_of_many_tenants_are_bounded(monkeypatch):
-    monkeypatch.setattr(price_lists, "_LISTS", {})
+    monkeypatch.setattr(settings, "_LISTS", {})
     for number in range(1_200):
-        price_lists.keep_prices("https://many.example", f"key {number}", {"m": None})
-    assert len(price_lists._LISTS) == 1_000
-    assert "m" in price_lists.listed_prices("https://many.example", "key 1199")
-    assert not price_lists.listed_prices("https://many.example", "key 1")
+        settings.keep_prices("https://many.example", f"key {number}", {"m": None})
+    assert len(settings._LISTS) == 1_000
+    assert "m" in settings.listed_prices("https://many.example", "key 1199")
+    assert not settings.listed_prices("https://many.example", "key 1")

@@ -11,10 +11,12 @@ import pytest
 
 import langchain_svc as svc
 from langchain_svc._service.exchange import converse
-from langchain_svc._service.parsers import EventParser, WholeParser
-from langchain_svc._service.retry_budget import REFILL, STORE, TOKENS_A_SECOND, RetryBudget
 from langchain_svc._service.steps import (
     READ,
+    REFILL,
+    STORE,
+    TOKENS_A_SECOND,
+    EventParser,
     Exchange,
     Head,
     Limits,
@@ -22,8 +24,10 @@ from langchain_svc._service.steps import (
     Open,
     Record,
     Request,
+    RetryBudget,
     Sleep,
     TryEnd,
+    WholeParser,
 )
 from langchain_svc._wire import End, Text, Usage
 from langchain_svc.sandbox import Fault, Sandbox

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from langchain_svc._wire.limits import read_rate_limit, read_wait
+from langchain_svc._wire.failures import read_rate_limit, read_wait
 
 NOW = 1_790_000_000.0  # 2026-09-21T14:13:20Z
 

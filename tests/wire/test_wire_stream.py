@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from share import fewer, part
 
-from langchain_svc._wire import About, Metadata, Text, stream, stream_formats
+from langchain_svc._wire import About, Metadata, Text, stream
 from langchain_svc._wire.stream import StreamDecoder
 
 EVENTS = ("text/event-stream", "text/event-stream; charset=utf-8")
@@ -184,8 +184,8 @@ def test_halves_of_a_surrogate_pair_join_over_chunks():
 def test_the_quick_way_reads_no_chunk_that_holds_more_than_text(more):
     choice = {"index": 0, "delta": {"content": "a", **more}, "finish_reason": None}
     data = json.dumps({"choices": [choice]}).encode()
-    assert stream_formats.read_plain_chunk(chunk("a").encode()) == "a"
-    assert stream_formats.read_plain_chunk(data) is None
+    assert stream.read_plain_chunk(chunk("a").encode()) == "a"
+    assert stream.read_plain_chunk(data) is None
 
 
 def test_a_type_may_be_any_json():
