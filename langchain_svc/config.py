@@ -30,7 +30,7 @@ _OWN_HEADERS = frozenset(
     """
     accept-encoding connection content-encoding content-length content-type expect host keep-alive
     proxy-connection range te trailer transfer-encoding upgrade
-    """.split()  # noqa: SIM905  # a list of so many quoted words reads worse
+    """.split()
 )
 _HEADER_NAME = re.compile(r"[a-z0-9][a-z0-9_.-]*", re.ASCII | re.IGNORECASE)
 _NO_URL = frozenset('<>{}|\\^`"')

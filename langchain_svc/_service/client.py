@@ -27,8 +27,8 @@ from .steps import (
     Head,
     Loss,
     Open,
+    PutOnRecord,
     Read,
-    Record,
     Reply,
     Sleep,
     Step,
@@ -186,7 +186,7 @@ _VERBS = {
     Close: "close",
     Sleep: "sleep",
     Acquire: "acquire",
-    Record: "record",
+    PutOnRecord: "record",
 }
 
 
@@ -241,7 +241,7 @@ class Link:
     def acquire(self, step: Acquire) -> Reply:
         return step.limiter.acquire(step.remaining)
 
-    def record(self, step: Record) -> Reply:
+    def record(self, step: PutOnRecord) -> Reply:
         return step.log.record(step.end)
 
 
@@ -325,7 +325,7 @@ class AsyncLink:
     async def acquire(self, step: Acquire) -> Reply:
         return await step.limiter.aacquire(step.remaining)
 
-    async def record(self, step: Record) -> Reply:
+    async def record(self, step: PutOnRecord) -> Reply:
         return await step.log.arecord(step.end)
 
 

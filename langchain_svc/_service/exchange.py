@@ -1,6 +1,6 @@
 """The conversation with the service, written once and without I/O.
 
-`converse` is a generator. It yields steps (`Open`, READ, CLOSE, `Sleep`, `Acquire`, `Record`) and
+`converse` is a generator. It yields steps (`Open`, READ, CLOSE, `Sleep`, `Acquire`, `PutOnRecord`) and
 is sent the reply to each; anything else it yields is a piece of the answer for the caller. Two
 short drivers in `client.py` obey it, one blocking and one on an event loop.
 
@@ -45,8 +45,8 @@ from .steps import (
     Head,
     Loss,
     Open,
+    PutOnRecord,
     RateLimiter,
-    Record,
     Reply,
     Sleep,
     Step,
@@ -142,9 +142,9 @@ def converse(exchange: Exchange[T]) -> Conversation[T]:
 def _record_end(log: TryLog, failure: _Failure | None) -> Generator[Step, Reply, None]:
     """Tells whoever keeps tries on record how one ended that had begun."""
     if failure is None:
-        yield Record(log, TryEnd("answered"))
+        yield PutOnRecord(log, TryEnd("answered"))
     elif failure.outcome:
-        yield Record(log, TryEnd(failure.outcome, failure.sent))
+        yield PutOnRecord(log, TryEnd(failure.outcome, failure.sent))
 
 
 def _announce_retry(
@@ -325,7 +325,7 @@ def _attempt(
     if opened_at >= exchange.until:
         return _Failure(deadline_error(exchange), again=False, sent=False)
     if exchange.try_log is not None:  # the request is on record before it is sent
-        refusal = yield Record(exchange.try_log)
+        refusal = yield PutOnRecord(exchange.try_log)
         if isinstance(refusal, errors.SvcError):
             return _Failure(refusal, again=False, sent=False)
     head = yield Open(exchange.request, timeouts)

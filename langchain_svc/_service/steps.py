@@ -303,7 +303,7 @@ class Acquire(Step):
 
 
 @dataclass(frozen=True)
-class Record(Step):
+class PutOnRecord(Step):
     """Put on record that a try begins, or how it ended; the reply may be why it is not to begin."""
 
     log: TryLog

@@ -126,12 +126,12 @@ _INLINE_ELEMENTS = frozenset(
     """
     a abbr b bdi bdo big cite code del dfn em font i img ins kbd mark nobr q s samp small span
     strike strong sub sup tt u var wbr
-    """.split()  # noqa: SIM905  # a list of so many quoted words reads worse
+    """.split()
 )
 _BLOCK_ELEMENTS = frozenset(
     """
     blockquote body br div h1 h2 h3 h4 h5 h6 head hr html li ol p pre table tbody td th thead tr ul
-    """.split()  # noqa: SIM905  # the same
+    """.split()
 )
 
 

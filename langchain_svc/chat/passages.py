@@ -42,13 +42,13 @@ _ABBREVIATIONS = frozenset(
     """
     al approx bzw ca cf dr eq est etc evtl fig figs frau ggf hr inkl jr mme mr mrs ms mt nr pp prof
     ref resp sr sra st tab usw vgl vol vs
-    """.split()  # noqa: SIM905  # a list of so many quoted words reads worse
+    """.split()
 )
 # Only before a number: "No. 5", and "No. It is not."
 _BEFORE_A_NUMBER = frozenset(
     """
     abb apr art aug bd ch dec feb jan jul jun mar no nov oct p s sec sep sept
-    """.split()  # noqa: SIM905  # the same
+    """.split()
 )
 _LONGEST_WORD = 60  # characters that are looked at before a full stop
 

@@ -36,7 +36,7 @@ STOP_WORDS = frozenset(
     par pour qu que qui sa se ses son sont sur un une
     al como con del el ella ellos en entre era es esta este fue las los más para pero por se ser
     su sus una y
-    """.split()  # noqa: SIM905  # a list of so many quoted words reads worse
+    """.split()
 )
 NEGATORS = frozenset(
     """
@@ -46,7 +46,7 @@ NEGATORS = frozenset(
     aucun aucune jamais ne ni pas sans
     jamás nadie ningún ninguna ninguno nunca sin
     без не нет ни
-    """.split()  # noqa: SIM905  # the same
+    """.split()
 )
 NOT_ONLY = frozenset(
     {"just", "nur", "only", "seulement", "solo"}

@@ -68,9 +68,8 @@ class CallLog:
         """Why a try is not to be sent: it could not be put on record."""
         if not failure:
             return None
-        if (
-            end is not None
-        ):  # that it was sent is on record, and an answer is not lost for this
+        if end is not None:
+            # That it was sent is on record, and an answer is not lost for this.
             logger.warning("%s, so the end of a try is not on record", failure)
             return None
         self._note(TryEnd("not sent: it could not be put on record", left=False))

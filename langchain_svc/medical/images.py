@@ -64,7 +64,7 @@ _BODY_PARTS = frozenset(
     """
     abdomen ankle arm brain breast chest elbow extremity foot hand head heart hip kidney knee leg
     liver lung neck pelvis prostate shoulder skull spine wrist
-    """.split()  # noqa: SIM905  # a list of quoted words reads worse
+    """.split()
 )
 
 

@@ -22,7 +22,7 @@ from langchain_svc._service.steps import (
     Limits,
     Loss,
     Open,
-    Record,
+    PutOnRecord,
     Request,
     RetryBudget,
     Sleep,
@@ -120,7 +120,7 @@ class World:
                 reply, *body = reply if isinstance(reply, list) else [reply, GOOD]
                 takes = self.takes * (1 + self.spread * self.jitter())
                 return self._later(takes, number, steps, reply, body)
-            if isinstance(step, Record):
+            if isinstance(step, PutOnRecord):
                 reply = step.log.record(step.end)
             elif step is READ:
                 self.now += self.a_read

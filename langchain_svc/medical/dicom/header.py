@@ -33,7 +33,7 @@ _NEEDED = """
     BluePaletteColorLookupTableDescriptor BluePaletteColorLookupTableData
     SegmentedRedPaletteColorLookupTableData SegmentedGreenPaletteColorLookupTableData
     SegmentedBluePaletteColorLookupTableData
-""".split()  # noqa: SIM905  # a list of that length reads worse
+""".split()
 
 
 _TAGS = [Tag(name) for name in _NEEDED]

@@ -93,7 +93,7 @@ _HARMLESS = frozenset("""
     deceasedBoolean deceasedAge deceasedRange deceasedDate deceasedString
     valueInteger valueRange valueRatio valueSampledData valueTime valuePeriod
     valueCodeableConcept valueString valueBoolean valueDateTime
-""".split())  # fmt: skip  # noqa: SIM905  # a list of that length reads worse
+""".split())  # fmt: skip
 _MODIFIED = "it has a modifierExtension, which may change it"
 _DATATYPES = ("dosage", "timing")
 _OF_NO_VERSION = "an element that FHIR R4 does not have"
@@ -108,7 +108,7 @@ class ElementError(Exception):
     """One resource cannot be read; its text names the element and no value."""
 
 
-class Checked(NamedTuple):
+class UsedElements(NamedTuple):
     """The used elements of a resource as an object of fhir.resources, and what was dropped.
 
     `dropped` has the parts of the resource with the reasons.
@@ -118,7 +118,7 @@ class Checked(NamedTuple):
     dropped: tuple[tuple[str, str], ...]
 
 
-def checked(kind: str, raw: Mapping[str, Any]) -> Checked:
+def checked(kind: str, raw: Mapping[str, Any]) -> UsedElements:
     """A resource's used elements, or an ElementError."""
     if is_of_another_version(kind, raw):
         raise ElementError("it holds an element of FHIR STU3 or R5, which R4 lacks")
@@ -133,7 +133,7 @@ def checked(kind: str, raw: Mapping[str, Any]) -> Checked:
         raise ElementError(_problem_text(first)) from None
     except RecursionError:
         raise ElementError("it is nested too deeply") from None
-    return Checked(model, tuple(dict.fromkeys(pruning.dropped)))
+    return UsedElements(model, tuple(dict.fromkeys(pruning.dropped)))
 
 
 class _Pruning:

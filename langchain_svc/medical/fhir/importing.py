@@ -13,7 +13,7 @@ from .concepts import LONGEST_TYPED, Words, name_by_codes
 from .elements import USED, ElementError, checked, is_of_another_version, is_of_r4
 from .extensions import extensions_of
 from .fields import HISTORY, MEDICATIONS, RISKS, Codes
-from .observations import Answer, Reading, Statement, newest, unread
+from .observations import Answer, Measurement, Statement, newest, unread
 from .report import OF_OTHERS, SAME, FhirReport, FhirTaken, ImportLog, Untrue
 from .resources import Resource, is_restricted, text
 from .statements import TOPICS_BY_CODE
@@ -71,7 +71,7 @@ class Import(ImportLog):
     options: ImportOptions
     person: dict[str, Any] = field(default_factory=dict)
     entries: dict[str, dict[str, _Entry]] = field(default_factory=dict)
-    observed: list[Reading | Answer] = field(default_factory=list)
+    observed: list[Measurement | Answer] = field(default_factory=list)
     not_read: Counter[str] = field(default_factory=Counter)
 
     def name_of(self, code: str) -> str:

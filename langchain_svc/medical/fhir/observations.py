@@ -77,7 +77,7 @@ class _Observed:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Reading(_Observed):
+class Measurement(_Observed):
     """What an Observation, or a component of one, says of a field."""
 
     field: Field
@@ -121,7 +121,7 @@ def read_observation(
     resource: Resource,
     observation: Observation,
     not_of_blood: str = "",
-) -> list[Reading | Answer]:
+) -> list[Measurement | Answer]:
     """What an Observation and its components say of fields, or on a topic.
 
     `not_of_blood` says why it is no result of blood, where that is known.
@@ -132,7 +132,7 @@ def read_observation(
         topic = TOPICS_BY_CODE[code]
         words, problem = topic.read_answer(observation, log.clock.today)
         return [Answer(code, resource, at, issued, problem, topic=topic, words=words)]
-    readings: dict[str, Reading] = {}
+    readings: dict[str, Measurement] = {}
     for part, raw in _parts(log, table, resource, observation):
         code = _code_in(table, part)
         field = table[code]
@@ -147,7 +147,7 @@ def read_observation(
                 problem = _no_number(raw, part)
             if field.of_blood and not_of_blood:
                 problem = not_of_blood
-            readings[field.path] = Reading(
+            readings[field.path] = Measurement(
                 code,
                 resource,
                 at,
@@ -238,7 +238,7 @@ def _no_number(raw: Mapping[str, Any], part: Part) -> str:
     return ""
 
 
-def unread(resource: Resource, reason: str, table: Codes) -> Iterator[Reading]:
+def unread(resource: Resource, reason: str, table: Codes) -> Iterator[Measurement]:
     """The readings that an Observation would have been: it may still be the newest."""
     at = _rough_time(resource.raw)
     own_codes = resource.own_codes()
@@ -247,7 +247,7 @@ def unread(resource: Resource, reason: str, table: Codes) -> Iterator[Reading]:
         if code not in table:
             continue
         if code in own_codes or is_of_panel(table[code], own_codes):
-            yield Reading(code, resource, at, problem=reason, field=table[code])
+            yield Measurement(code, resource, at, problem=reason, field=table[code])
 
 
 def _rough_time(raw: Mapping[str, Any]) -> datetime | None:
@@ -276,11 +276,11 @@ class Statement:
 
     field: str
     words: Words
-    observed: Reading | Answer
+    observed: Measurement | Answer
 
 
 def newest(
-    observed: Iterable[Reading | Answer], log: ImportLog
+    observed: Iterable[Measurement | Answer], log: ImportLog
 ) -> tuple[dict[str, dict[str, Number]], list[Statement]]:
     """The newest numbers in their fields' units by group and name, and what is sent in words.
 
@@ -311,24 +311,24 @@ _BODY = {
 
 
 def _newest_by_path(
-    observed: Iterable[Reading | Answer], log: ImportLog
-) -> tuple[dict[str, Reading], dict[str, Answer]]:
+    observed: Iterable[Measurement | Answer], log: ImportLog
+) -> tuple[dict[str, Measurement], dict[str, Answer]]:
     """The newest reading of each field, and the newest answer on each topic."""
-    by_path: dict[str, list[Reading | Answer]] = {}
+    by_path: dict[str, list[Measurement | Answer]] = {}
     for item in sorted(observed, key=lambda item: item.origin.order):
         by_path.setdefault(item.path, []).append(item)
     readings = {}
     answers = {}
     for path, items in by_path.items():
         item = _newest(items, log)
-        if isinstance(item, Reading):
+        if isinstance(item, Measurement):
             readings[path] = item
         else:
             answers[path] = item
     return readings, answers
 
 
-def _newest(items: list[Reading | Answer], log: ImportLog) -> Reading | Answer:
+def _newest(items: list[Measurement | Answer], log: ImportLog) -> Measurement | Answer:
     """The newest of one path; where two of its moment differ, it says nothing."""
     rank = max(item.rank for item in items)
     newest = [item for item in items if item.rank == rank]
@@ -368,7 +368,7 @@ def _has_ended(due_date: Answer, pregnancy: Answer | None) -> bool:
     return NOT_PREGNANT in pregnancy.words.text and pregnancy.rank >= due_date.rank
 
 
-def _keep_one_time(readings: dict[str, Reading], log: ImportLog) -> None:
+def _keep_one_time(readings: dict[str, Measurement], log: ImportLog) -> None:
     """Leave out the readings that are no numbers, or not of the time of the record."""
     newest_by_kind: dict[str, datetime] = {}
     for reading in readings.values():
@@ -383,7 +383,7 @@ def _keep_one_time(readings: dict[str, Reading], log: ImportLog) -> None:
             del readings[path]
 
 
-def _out_of_time(reading: Reading, newest_at: datetime, clock: Clock) -> str:
+def _out_of_time(reading: Measurement, newest_at: datetime, clock: Clock) -> str:
     """Why a number is not of the time of the record; empty if it is."""
     width = reading.field.window
     if width is None:
@@ -401,7 +401,7 @@ def _out_of_time(reading: Reading, newest_at: datetime, clock: Clock) -> str:
     return ""
 
 
-def _keep_one_pressure(readings: dict[str, Reading], log: ImportLog) -> None:
+def _keep_one_pressure(readings: dict[str, Measurement], log: ImportLog) -> None:
     """Leave out the older pressure of two moments: without its pair, a number means nothing."""
     pair = [readings[path] for path in _PRESSURES if path in readings]
     if len(pair) < len(_PRESSURES):
@@ -414,7 +414,7 @@ def _keep_one_pressure(readings: dict[str, Reading], log: ImportLog) -> None:
 
 
 def _numbers(
-    readings: Mapping[str, Reading], log: ImportLog
+    readings: Mapping[str, Measurement], log: ImportLog
 ) -> dict[str, tuple[Number, FhirTaken]]:
     """The numbers in their fields' units, in one order whatever that of the bundle."""
     numbers = {}
@@ -431,7 +431,9 @@ def _numbers(
     return numbers
 
 
-def _in_its_unit(reading: Reading, log: ImportLog) -> tuple[Number, FhirTaken] | None:
+def _in_its_unit(
+    reading: Measurement, log: ImportLog
+) -> tuple[Number, FhirTaken] | None:
     """A number in the unit of its field, with its report line; None if it cannot be converted."""
     field = reading.field
     quantity = reading.quantity
