@@ -5,7 +5,6 @@ import re
 import shlex
 import signal
 import time
-from functools import partial
 from subprocess import PIPE
 
 import pytest
@@ -410,8 +409,8 @@ def test_a_run_that_is_told_to_end_waits_for_what_is_asked_and_says_how_to_go_on
 
 def test_a_hangup_does_not_end_what_runs_below_nohup(service, prompts, written):
     service.faults = [Fault(delay=0.3, path="/chat/completions")]
-    ignore = partial(signal.signal, signal.SIGHUP, signal.SIG_IGN)
-    with started("batch", prompts(8), "out.jsonl", "--concurrency", "2", preexec_fn=ignore) as run:
+    ignores = "import signal; signal.signal(signal.SIGHUP, signal.SIG_IGN)"
+    with started("batch", prompts(8), "out.jsonl", "--concurrency", "2", first=ignores) as run:
         until(lambda: len(asked(service)) >= 2)
         run.send_signal(signal.SIGHUP)
         run.communicate(timeout=60)

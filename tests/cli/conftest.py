@@ -13,6 +13,8 @@ import pytest
 
 _MAIN = "import sys; from langchain_svc.cli import main; sys.exit(main())"
 PLAIN = [sys.executable, "-c", _MAIN]
+# Below nohup the tests ignore SIGHUP, and so would what they start.
+HEARS_HANGUPS = "import signal; signal.signal(signal.SIGHUP, signal.SIG_DFL)"
 # The terminal is made the process's own, so that Ctrl-C reaches it.
 _OWN = "import fcntl, sys, termios; fcntl.ioctl(0, termios.TIOCSCTTY, 0)"
 
@@ -35,11 +37,12 @@ def typed(monkeypatch):
 
 
 @contextmanager
-def started(*words, stdin=subprocess.DEVNULL, **options):
-    """The command, as a program of its own."""
+def started(*words, stdin=subprocess.DEVNULL, first=HEARS_HANGUPS, **options):
+    """The command, as a program of its own; `first` is code that runs before."""
     pipe = subprocess.PIPE
+    command = [sys.executable, "-c", f"{first}\n{_MAIN}", *words]
     with subprocess.Popen(
-        [*PLAIN, *words], stdin=stdin, stdout=pipe, stderr=pipe, text=True, **options
+        command, stdin=stdin, stdout=pipe, stderr=pipe, text=True, **options
     ) as process:
         try:
             yield process
@@ -102,7 +105,7 @@ def terminal(*words, columns=60, first="", **environment):
     screen, end = pty.openpty()
     fcntl.ioctl(end, termios.TIOCSWINSZ, struct.pack("HHHH", 40, columns, 0, 0))
     process = subprocess.Popen(
-        [sys.executable, "-c", f"{_OWN}; {first}\n{_MAIN}", *words],
+        [sys.executable, "-c", f"{_OWN}; {HEARS_HANGUPS}; {first}\n{_MAIN}", *words],
         stdin=end,
         stdout=end,
         stderr=end,
