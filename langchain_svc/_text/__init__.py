@@ -1,4 +1,4 @@
-"""Text: how it reads, and the marks in an answer as it comes: of thoughts, turns and its end."""
+"""Text: how it reads, the turns of a prompt, and the marks of thoughts and turns in an answer."""
 
 from .continuation import Joint, ask_for_rest
 from .marks import (
@@ -18,6 +18,17 @@ from .marks import (
     closer_of,
     end_of_reasoning,
     without_reasoning,
+)
+from .prompt import (
+    DELIMITER,
+    attribute,
+    conversation_text,
+    defuse,
+    defuse_own,
+    has_turn_tags,
+    image_text,
+    system_text,
+    user_text,
 )
 from .pseudonyms import Pseudonymizer, Restorer, restored, restored_text
 from .reading import (

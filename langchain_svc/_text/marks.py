@@ -10,6 +10,8 @@ import re
 from collections.abc import Collection, Iterable, Sequence
 from functools import cache, lru_cache
 
+from ..prompt_tags import TURN
+
 _LONGEST_HALF = 80
 
 
@@ -323,15 +325,15 @@ class ReasoningSplitter:
 # The model is told to write none, but may copy what it sees. With the tags, its calls would be
 # quotations in an element, and a next turn of the user that it makes up would be its own words.
 
-_OPENING_TAG = '<turn role="assistant">\n'
-_BEGINNING = re.compile(r'\s{0,32}<turn role="assistant">\n?')
+_OPENING_TAG = f'<{TURN} role="assistant">\n'
+_BEGINNING = re.compile(rf'\s{{0,32}}<{TURN} role="assistant">\n?')
 _LONGEST_BEGINNING = 64
-_TAG = re.compile(r"<turn[\s>]|\n{0,2}</turn>|</think>")
+_TAG = re.compile(rf"<{TURN}[\s>]|\n{{0,2}}</{TURN}>|</think>")
 # The end of a text that may be the beginning of a tag.
 _HALF_TAG = re.compile(r"\n{0,2}(?:<(?:/?(?:t(?:u(?:rn?)?|h(?:i(?:nk?)?)?)?)?)?)?\Z")
 _LONGEST_HALF_TAG = 9
 _BEHIND = re.compile(r"\s{0,32}(.{0,5})", re.DOTALL)
-_NEXT_TURN = "<turn"
+_NEXT_TURN = f"<{TURN}"
 _THINK = "<think>"
 
 

@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any, Literal, Protocol
 from langchain_core.language_models import ModelProfile
 
 from .._base.shown import html_table, plain
-from .._calls import conversation_text
 from .._service import suggest_name
+from .._text import conversation_text
 from .._wire import WINDOWS, ModelRecord, general, read_prices, v1
 from ..config import GENERAL, V1, Interface
 from ..errors import SvcRequestError

@@ -31,13 +31,10 @@ from .._calls import (
     PastCall,
     Result,
     calls_text,
-    defuse,
-    image_text,
     render_json,
     results_text,
-    system_text,
-    user_text,
 )
+from .._text import defuse, image_text, system_text, user_text
 from ..errors import SvcRequestError
 
 SystemRole = Literal["user", "system"]

@@ -31,10 +31,10 @@ from typing_extensions import is_typeddict
 
 from .. import _json
 from .._base.safe_errors import safe_repr
-from .._calls import defuse, problem_text, render_json
+from .._calls import problem_text, render_json
 from .._calls.reading import Call, Tool, parse_calls
 from .._json import Form, SchemaMismatch, form_of, shortened
-from .._text import Pseudonymizer, ReasoningSplitter, restored
+from .._text import Pseudonymizer, ReasoningSplitter, defuse, restored
 from .._wire import is_cut
 from ..errors import SvcOutputError, SvcRequestError
 from .readers import FINAL, LONG, AnswerReader, ContentPart, new_id, split_parts

@@ -24,7 +24,6 @@ from langchain_core.outputs import ChatGeneration, ChatGenerationChunk, ChatResu
 from pydantic_core import from_json
 
 from .._base.tokens import TOKENS_A_TURN, count_tokens
-from .._calls import defuse, defuse_own, has_turn_tags
 from .._service import Exchange
 from .._text import (
     Joint,
@@ -32,6 +31,9 @@ from .._text import (
     StopCutter,
     TurnTags,
     ask_for_rest,
+    defuse,
+    defuse_own,
+    has_turn_tags,
     restored_text,
 )
 from .._wire import (

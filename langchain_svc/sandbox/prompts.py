@@ -11,6 +11,7 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
+from ..prompt_tags import CALL, IMAGE, RESPONSE, SYSTEM, TURN, USER
 from .forms import forms_in
 
 # -- citing ----------------------------------------------------------------------------------------
@@ -65,8 +66,9 @@ _PartSpan = tuple[int, int, str]  # where a part begins and ends, and its kind
 
 # -- parts ----------------------------------------------------------------------------------------
 
-_KINDS = {"system_message": "system", "tool_response": "results", "image": "image"}
-_ELEMENT = re.compile(r"<(system_message|user_message|tool_response|image)\b[^<>]*>")
+_KINDS = {SYSTEM: "system", RESPONSE: "results", IMAGE: "image"}
+_NAMES = f"{SYSTEM}|{USER}|{RESPONSE}|{IMAGE}"
+_ELEMENT = re.compile(rf"<({_NAMES})\b[^<>]*>")
 _TAGGED = re.compile(r"<(documents?|context|sources?|passages?)\b[^<>]*>")
 _HEADED = re.compile(
     r"(?m)^(?:Context|Documents?|Sources?|Passages?|Excerpts?)\b[^\n:]{0,40}:"
@@ -98,7 +100,7 @@ def cut_messages(messages: Iterable[Mapping[str, Any]]) -> list[CutMessage]:
 
 
 _TURN = re.compile(
-    r'(?s)<turn role="(user|assistant|system)">\n(.*?)\n</turn>(?:\n|\Z)'
+    rf'(?s)<{TURN} role="(user|assistant|system)">\n(.*?)\n</{TURN}>(?:\n|\Z)'
 )
 
 
@@ -339,7 +341,7 @@ def schema_of(value: Schema) -> Schema | None:
 Call = tuple[str, dict[str, Any]]  # a function's name and its arguments
 
 _SAID_KINDS = {"question", "history", "documents"}
-_TAGS = re.compile(r"</?(?:system_message|user_message|tool_response|image)\b[^<>]*>")
+_TAGS = re.compile(rf"</?(?:{_NAMES})\b[^<>]*>")
 _NAME_ATTRIBUTE = re.compile(r'<[^<>]*\b(?:name|handle)="([^"]*)"')
 _COMPLAINT = re.compile(
     r"(?:\A|\n\n)(?:An answer to this could not be used:|Your answer was cut off behind)"
@@ -381,8 +383,8 @@ class ReadPrompt:
         self.images: list[str] = []
         self.tools: list[OfferedTool] = []
         self.schema: Schema | None = None
-        self.opening: str = "<tool_call>\n"
-        self.closing: str = "\n</tool_call>"
+        self.opening: str = f"<{CALL}>\n"
+        self.closing: str = f"\n</{CALL}>"
         self.calls: list[Call] = []
         self.results: list[PromptResult] = []
         self._demands = ""

@@ -20,7 +20,7 @@ from test_turns import TEXTS
 from typing_extensions import TypedDict
 
 import langchain_svc as svc
-from langchain_svc._calls import defuse
+from langchain_svc._text import defuse
 from langchain_svc.chat.structured import ResponseFormat
 from langchain_svc.sandbox import Sandbox
 

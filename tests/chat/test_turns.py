@@ -14,7 +14,7 @@ from peers import Scripted, hearing, summed
 from share import fewer
 
 from langchain_svc import ChatSvc
-from langchain_svc._calls import defuse
+from langchain_svc._text import defuse
 from langchain_svc.chat.messages import to_wire
 from langchain_svc.chat.tools import ToolList
 
