@@ -10,7 +10,7 @@ from langchain_core.messages import BaseMessage
 from langchain_core.prompt_values import ChatPromptValue, PromptValue
 from langchain_core.runnables import RunnableBinding
 from langchain_core.runnables.configurable import RunnableConfigurableFields
-from pydantic import Field, InstanceOf
+from pydantic import Field
 
 from .._service import reveal_secret
 from ..errors import SvcRequestError
@@ -87,7 +87,7 @@ _MADE_ANEW = (
 class CitingModel(ServiceModel):
     """A mixin that stands before LangChain's `BaseChatModel`."""
 
-    citing: InstanceOf[Citing] | None = Field(default=None, exclude=True, repr=False)
+    citing: Citing | None = Field(default=None, exclude=True, repr=False)
     """What `with_citations` sets: the documents that answers cite, and how."""
 
     def with_citations(

@@ -19,6 +19,8 @@ from typing import (
 
 from langchain_core.messages import BaseMessage
 from pydantic import AfterValidator, BeforeValidator, TypeAdapter, ValidationError
+from pydantic_core import CoreSchema
+from pydantic_core.core_schema import is_instance_schema
 from typing_extensions import TypeAliasType
 
 from .._base.safe_errors import safe_repr
@@ -184,6 +186,12 @@ class Citing:
     unsupported: Unsupported = "keep"
     doubtful: Doubtful = "mark"
     required: bool = True
+
+    @classmethod
+    def __get_pydantic_core_schema__(cls, *_: object) -> CoreSchema:
+        return is_instance_schema(
+            cls
+        )  # its documents are looked at where they are used
 
     def __repr__(self) -> str:
         return "<citing>"
