@@ -39,6 +39,7 @@ _PUBLISHED = {
     for system in systems.split()
 }
 LOINC = frozenset(_TERMINOLOGIES["LOINC"].split())
+SNOMED = frozenset(_TERMINOLOGIES["SNOMED CT"].split())
 # What these terminologies give as codes; the standard lets a sender write any words there.
 _CODE = re.compile(r"[A-Z]{1,12}|(?=.*[0-9])[0-9A-Z.&/+*!-]{1,40}")
 # Codes that say why there is no code.

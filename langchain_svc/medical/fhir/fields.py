@@ -23,7 +23,7 @@ from decimal import Decimal
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
 from ...errors import SvcRequestError
-from .concepts import codes_of
+from .concepts import SNOMED, codes_of
 from .units import (
     Substance,
     UnitError,
@@ -471,7 +471,6 @@ _USUAL_CONCEPTS: Mapping[str, frozenset[str]] = {
         "bmi": "60621009",
     }.items()
 }
-_SNOMED = frozenset({"http://snomed.info/sct", "urn:oid:2.16.840.1.113883.6.96"})
 
 
 def is_usual_concept(field: Field, concept: CodeableConcept) -> bool:
@@ -479,7 +478,7 @@ def is_usual_concept(field: Field, concept: CodeableConcept) -> bool:
     if field.group != _VITAL:
         return True
     usual = _USUAL_CONCEPTS.get(field.name, frozenset())
-    return usual.issuperset(codes_of(concept, _SNOMED))
+    return usual.issuperset(codes_of(concept, SNOMED))
 
 
 def is_usual_site(field: Field, site: CodeableConcept | None) -> bool:

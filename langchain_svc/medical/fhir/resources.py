@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any
 
 # -- bundle ----------------------------------------------------------------------------------------
@@ -105,6 +106,17 @@ class Resource:
         except (AttributeError, KeyError, TypeError):
             return set()
 
+    @cached_property
+    def names(self) -> tuple[Name, ...]:
+        """Its names: by its entry's address, and by its id."""
+        names = []
+        if name := name_of(self.url):
+            names.append(name)
+        if self.id:
+            server = names[0].server if names and names[0].kind else ""
+            names.append(Name(server, self.kind, self.id))
+        return tuple(dict.fromkeys(names))
+
     def contained(self) -> Iterator[Mapping[str, Any]]:
         """The unchecked resources that it contains."""
         return objects(self.raw.get("contained"))
@@ -166,34 +178,27 @@ def name_of(reference: str, within: str = "") -> Name | None:
     return Name(server if server.startswith(_SERVERS) else "", match[2], match[3])
 
 
-def names_of(resource: Resource) -> tuple[Name, ...]:
-    """The names of a resource: by its entry's address, and by its id."""
-    names = []
-    if name := name_of(resource.url):
-        names.append(name)
-    if resource.id:
-        server = names[0].server if names and names[0].kind else ""
-        names.append(Name(server, resource.kind, resource.id))
-    return tuple(dict.fromkeys(names))
-
-
 class Names:
     """The resources of a record by their names."""
 
     def __init__(self, resources: Iterable[Resource]) -> None:
         self._named: dict[str, list[tuple[Name, Resource]]] = {}
         for resource in resources:
-            for name in names_of(resource):
+            for name in resource.names:
                 named = self._named.setdefault(name.id or name.server, [])
                 named.append((name, resource))
 
-    def all_of(self, name: Name) -> list[Resource]:
-        """The resources that a name can mean; those of its own server alone, if there are any."""
-        named = [
+    def any_of(self, name: Name) -> list[tuple[Name, Resource]]:
+        """The resources that a name can mean, of whatever server, each with its own name."""
+        return [
             (own, resource)
             for own, resource in self._named.get(name.id or name.server, ())
             if own.may_be(name)
         ]
+
+    def all_of(self, name: Name) -> list[Resource]:
+        """The resources that a name can mean; those of its own server alone, if there are any."""
+        named = self.any_of(name)
         of_its_server = [item for item in named if item[0].server == name.server]
         found = {resource.order: resource for _, resource in of_its_server or named}
         return list(found.values())
@@ -215,8 +220,3 @@ class Names:
         if len(found) != 1:
             return None
         return found[0].raw, found[0]
-
-
-def servers_of(names: Iterable[Name]) -> Iterator[str]:
-    """The servers that names name."""
-    return (name.server for name in names if name.server)

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from ...errors import SvcRequestError
-from .resources import Name, Names, Resource, name_of, names_of, text
+from .resources import Name, Names, Resource, name_of, text
 
 _OF_A_PATIENT = frozenset({"FamilyMemberHistory", "AllergyIntolerance", "Consent"})
 
@@ -41,7 +41,7 @@ class Subject:
             )
         self.resource: Resource | None = patients[0] if patients else None
         if self.resource is not None:
-            self._own = names_of(self.resource)
+            self._own = self.resource.names
 
     def _look_for_others(self, resources: Iterable[Resource]) -> None:
         """Note the servers, and whether the source knows one patient alone.
@@ -67,7 +67,7 @@ class Subject:
         if not self._is_named:
             return False
         if resource.kind == "Patient":
-            return not any(map(self._is, names_of(resource)))
+            return not any(map(self._is, resource.names))
         name = _name_of_owner(resource.raw, resource.kind, resource)
         return name is not None and self._is_a_patient(name) and not self._is(name)
 
@@ -149,6 +149,6 @@ def _name_of_owner(raw: Mapping[str, Any], kind: str, origin: Resource) -> Name 
 def _patients_of(resource: Resource) -> tuple[Name, ...]:
     """The names of a Patient, or the reference to one."""
     if resource.kind == "Patient":
-        return names_of(resource)
+        return resource.names
     name = _name_of_owner(resource.raw, resource.kind, resource)
     return (name,) if name else ()

@@ -6,12 +6,12 @@ also requests to delete it. An older version says what was taken back since.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
 from .report import SAME, Untrue
-from .resources import Name, Resource, name_of, names_of, objects, text
+from .resources import Name, Names, Resource, name_of, objects, text
 from .times import OLDEST, to_datetime
 
 _OLDER = Untrue("a newer version of it is there")
@@ -28,7 +28,7 @@ def current(resources: Iterable[Resource]) -> tuple[list[Resource], LeftOut]:
     """The resources that count, in their order, and those that do not, with the reason."""
     kept: list[Resource] = []
     left_out: LeftOut = []
-    deletions: dict[str, list[tuple[Name, Resource]]] = {}
+    deletions: list[tuple[Name, Resource]] = []
     versions: dict[Name | int, list[Resource]] = {}
     for resource in resources:
         if resource.method != "DELETE":
@@ -38,20 +38,20 @@ def current(resources: Iterable[Resource]) -> tuple[list[Resource], LeftOut]:
         if not named or resource.raw:
             reason = _DELETED if named else _DELETES_BY_SEARCH
             left_out.append((resource, reason))
-        for name in named:
-            deletions.setdefault(name.id, []).append((name, resource))
+        deletions += [(name, resource) for name in named]
     for same in _of_one_server(versions):
         newest, reasons = _newest(same)
         left_out += reasons
-        if newest is not None and _is_deleted(newest, deletions):
-            left_out.append((newest, _DELETED))
-        elif newest is not None:
+        if newest is not None:
             kept.append(newest)
+    gone = _gone(kept, deletions)
+    left_out += [(resource, _DELETED) for resource in kept if resource.order in gone]
+    kept = [resource for resource in kept if resource.order not in gone]
     return sorted(kept, key=lambda resource: resource.order), left_out
 
 
 def _identity(resource: Resource) -> Name | int:
-    names = names_of(resource)
+    names = resource.names
     if not names:
         return resource.order
     name = names[0]
@@ -79,6 +79,8 @@ def _of_one_server(
 
 def _newest(versions: list[Resource]) -> tuple[Resource | None, LeftOut]:
     """The version that is as new as each other, and the others; None where nothing says it."""
+    if len(versions) == 1:
+        return versions[0], []
     by_age = sorted(versions, key=lambda version: version.order)
     by_age.sort(key=_probable_age, reverse=True)
     for candidate in by_age:
@@ -147,17 +149,25 @@ def _deleted(request: Resource) -> tuple[Name, ...]:
     name = name_of(request.target, request.url) if request.target else None
     if name is not None and name.id:
         return (name,)
-    return names_of(request)
+    return request.names
 
 
-def _is_deleted(
-    resource: Resource, deletions: Mapping[str, list[tuple[Name, Resource]]]
-) -> bool:
-    for own in names_of(resource):
-        for name, request in deletions.get(own.id, ()):
-            if not own.may_be(name):
-                continue
-            updated, deleted = _updated(resource), _moment(request.answered)
-            if updated is None or deleted is None or updated <= deleted:
-                return True
-    return False
+def _gone(
+    resources: Iterable[Resource], deletions: Sequence[tuple[Name, Resource]]
+) -> set[int]:
+    """The resources that a request deleted and that were not made again since, by their order."""
+    if not deletions:
+        return set()
+    named = Names(resources)
+    return {
+        resource.order
+        for name, request in deletions
+        for _, resource in named.any_of(name)
+        if not _is_made_again(resource, request)
+    }
+
+
+def _is_made_again(resource: Resource, request: Resource) -> bool:
+    """Whether a resource says that it was changed after a request to delete it."""
+    updated, deleted = _updated(resource), _moment(request.answered)
+    return updated is not None and deleted is not None and updated > deleted
