@@ -271,8 +271,8 @@ class Job:
             **vars(state.totals),
             asked=state.rows_asked,
             unanswered=state.unanswered,
-            seconds=state.before.seconds + state.seconds(time.monotonic()),
-            runs=state.before.number + 1,
+            seconds=state.seconds_of_job(time.monotonic()),
+            runs=state.runs,
             journal=self._path,
         )
 
@@ -390,8 +390,8 @@ class Job:
         return Status(
             **vars(state.totals),
             expected=state.expected,
-            seconds=state.before.seconds + state.seconds(now),
-            runs=state.before.number + 1,
+            seconds=state.seconds_of_job(now),
+            runs=state.runs,
             rate=state.rate(now),
             wait=wait,
             for_limit=for_limit,
@@ -408,9 +408,8 @@ class Job:
                 # Of workers that were cancelled while they waited.
                 journal.save(self._batch)
                 self._state.took = journal.end_run()
-            except (
-                sqlite3.Error
-            ) as error:  # the output has a line for each row all the same
+            except sqlite3.Error as error:
+                # The output has a line for each row all the same.
                 self._error = self._error or error
             if output is None:
                 return

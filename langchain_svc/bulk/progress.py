@@ -118,6 +118,15 @@ class RunState:
         """How long the run takes so far, or took."""
         return now - self.started if self.took is None else self.took
 
+    def seconds_of_job(self, now: float) -> float:
+        """How long this run and those before it took together."""
+        return self.before.seconds + self.seconds(now)
+
+    @property
+    def runs(self) -> int:
+        """How many runs there were, with this one."""
+        return self.before.number + 1
+
     def rate(self, now: float) -> float:
         """Rows a second; 0 before that says anything."""
         wait, _ = self.waiting(now)
