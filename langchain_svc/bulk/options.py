@@ -117,7 +117,7 @@ class BulkOptions:
         """The shard as numbers: (1, 2) of "1/2".
 
         Raises:
-            SvcRequestError: It is no such text.
+            SvcRequestError: The text is not of this form.
         """
         if self.shard is None:
             return 1, 1

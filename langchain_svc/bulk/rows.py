@@ -339,7 +339,7 @@ def _take_body(row: Row, body: Mapping[str, Any]) -> None:
     """Let a row ask what the body of an OpenAI batch's line asks.
 
     Raises:
-        BadRow: It is no chat.
+        BadRow: It is not a chat.
     """
     if "messages" not in body:
         raise BadRow("its body has no messages: only chats are asked")

@@ -120,7 +120,7 @@ def _piped_text() -> str:
     """What stdin holds.
 
     Raises:
-        MisuseError: It is no text: a picture, say. Python reads such bytes as halves of letters.
+        MisuseError: It is not text. Python reads the bytes of a picture as halves of letters.
     """
     text = sys.stdin.read()
     if "\0" in text or any("\ud800" <= letter <= "\udfff" for letter in text):

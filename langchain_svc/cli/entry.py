@@ -40,7 +40,7 @@ _COMMANDS = {
     "models": "list the models of the service",
     "doctor": "check your configuration, and say how to fix it",
 }
-# What is in the parsed arguments and is no option of the command.
+# Parsed arguments that are not options of the command.
 _NO_OPTIONS = {"--run", "--question", "--input", "--output"}
 # What argparse says, and what we say.
 _OF_ARGPARSE = {

@@ -107,7 +107,7 @@ _LIMIT = re.compile(
 
 
 def _own_plan(text: str) -> Plan | None:
-    """The plan of limits such as "60/min, 100000 tokens/day"; None where it is no such text."""
+    """The plan of limits such as "60/min, 100000 tokens/day"; None for any other text."""
     names = {field.name for field in fields(Plan)}
     limits: dict[str, int] = {}
     for part in text.split(","):

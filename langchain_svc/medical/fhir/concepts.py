@@ -61,14 +61,14 @@ LONGEST_TYPED = 200
 
 
 @dataclass(frozen=True)
-class Words:
+class Wording:
     """A concept in words, and whether somebody typed them, so that they may say anything."""
 
     text: str
     typed: bool = False
 
 
-def words_of(concept: CodeableConcept | None) -> tuple[Words, ...]:
+def words_of(concept: CodeableConcept | None) -> tuple[Wording, ...]:
     """A concept in words, if it has any: displays of terminologies first, then what somebody typed.
 
     A text that differs from the display is kept beside it, and so is the code. Without a display of
@@ -90,13 +90,13 @@ def words_of(concept: CodeableConcept | None) -> tuple[Words, ...]:
         return (words,)
     displays = [line(coding.display) for coding in published]
     first, *others = dict.fromkeys(displays)
-    further = [Words(f"also coded as: {display}") for display in others]
+    further = [Wording(f"also coded as: {display}") for display in others]
     if typed and typed.text.lower() not in first.lower():
         name = _name_of_code(published[0])
         if first != name:
             first += f" [{name}]"
-        further.append(Words(f"as written: {typed.text}", typed=True))
-    return (Words(first), *further)
+        further.append(Wording(f"as written: {typed.text}", typed=True))
+    return (Wording(first), *further)
 
 
 def _terminology(coding: Coding) -> str:
@@ -140,26 +140,26 @@ def _concepts(element: BaseModel) -> Iterator[CodeableConcept]:
             values += vars(value).values()
 
 
-def _unpublished_words(codings: Iterable[Coding]) -> Words | None:
+def _unpublished_words(codings: Iterable[Coding]) -> Wording | None:
     for coding in codings:
         if not _terminology(coding) and (words := typed_words(coding.display)):
             return words
     return None
 
 
-def labelled(label: str, *concepts: CodeableConcept | None) -> list[Words]:
+def labelled(label: str, *concepts: CodeableConcept | None) -> list[Wording]:
     """Concepts that another is about, such as its sites, in words behind a label."""
     return [
-        Words(f"{label}: {words.text}", words.typed)
+        Wording(f"{label}: {words.text}", words.typed)
         for concept in concepts
         for words in words_of(concept)
     ]
 
 
-def _code_alone(codings: Sequence[Coding]) -> Words | None:
+def _code_alone(codings: Sequence[Coding]) -> Wording | None:
     for coding in codings:
         if coding.code and _terminology(coding):
-            return Words(_name_of_code(coding))
+            return Wording(_name_of_code(coding))
     for coding in codings:
         name = re.search(r"[A-Za-z0-9.-]{1,40}$", coding.system or "")
         if coding.code and name:
@@ -199,12 +199,12 @@ def _says_nothing(coding: Coding) -> bool:
     return coding.code in _NOTHING_CODES
 
 
-def typed_words(typed: str | None) -> Words | None:
+def typed_words(typed: str | None) -> Wording | None:
     """A text that somebody typed, in one line; None if it is empty."""
     text = line(typed)
     if not text:
         return None
-    return Words(text, typed=True)
+    return Wording(text, typed=True)
 
 
 def line(text: str | None) -> str:

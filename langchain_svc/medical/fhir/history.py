@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from datetime import date
 from typing import TYPE_CHECKING
 
-from .concepts import Words, codes_of, labelled, line, nothing_said, words_of
+from .concepts import Wording, codes_of, labelled, line, nothing_said, words_of
 from .extensions import DOUBTED, OVER, REFUTED, extensions_of
 from .fields import HISTORY, RISKS
 from .importing import Import
@@ -148,7 +148,7 @@ def read_allergy(
         return nothing
     details = list(dict.fromkeys(_reactions(allergy)))
     if allergy.criticality in {"high", "low"}:
-        details.append(Words(f"criticality: {allergy.criticality}"))
+        details.append(Wording(f"criticality: {allergy.criticality}"))
     kind = "intolerance" if allergy.type == "intolerance" else "allergy"
     words = words_of(allergy.code)
     if words and words[0].typed:  # it may say that there is none
@@ -164,14 +164,14 @@ def read_allergy(
     )
 
 
-def _reactions(allergy: AllergyIntolerance) -> Iterator[Words]:
+def _reactions(allergy: AllergyIntolerance) -> Iterator[Wording]:
     for reaction in allergy.reaction or ():
         yield from labelled("substance", reaction.substance)
         severity = ""
         if reaction.severity in _SEVERITIES:
             severity = f" ({reaction.severity})"
         for words in labelled("reaction", *(reaction.manifestation or ())):
-            yield Words(f"{words.text}{severity}", words.typed)
+            yield Wording(f"{words.text}{severity}", words.typed)
 
 
 _SEVERITIES = frozenset({"mild", "moderate", "severe"})
@@ -219,7 +219,7 @@ def read_family(
 def _add_relative(
     importing: Import,
     resource: Resource,
-    relation: tuple[Words, ...],
+    relation: tuple[Wording, ...],
     condition: FamilyMemberHistoryCondition,
 ) -> str | None:
     """Take what one relative had, or say why not."""
@@ -232,7 +232,7 @@ def _add_relative(
     if onset := _onset(condition.onsetAge):
         remarks.append(onset)
     typed = words[0].typed or any(part.typed for part in relation)
-    first = Words(words[0].text, typed)
+    first = Wording(words[0].text, typed)
     return importing.add_text(
         RISKS, resource, (first, *words[1:]), "family history: ", remarks=remarks
     )

@@ -9,7 +9,7 @@ from datetime import datetime
 from typing import Any, TypeAlias
 
 from ...errors import SvcRequestError
-from .concepts import LONGEST_TYPED, Words, name_by_codes
+from .concepts import LONGEST_TYPED, Wording, name_by_codes
 from .elements import USED, ElementError, checked, is_of_another_version, is_of_r4
 from .extensions import extensions_of
 from .fields import HISTORY, MEDICATIONS, RISKS, Codes
@@ -223,11 +223,11 @@ class Import(ImportLog):
         self,
         name: str,
         resource: Resource,
-        words: Sequence[Words],
+        words: Sequence[Wording],
         prefix: str = "",
         *,
         remarks: Sequence[str] = (),
-        details: Sequence[Words] = (),
+        details: Sequence[Wording] = (),
         rank: int = 0,
         code: str = "",
         at: datetime | None = None,
@@ -244,7 +244,7 @@ class Import(ImportLog):
         if reason := self._unwanted(first):
             return reason
         remark = f" ({', '.join(remarks)})" if remarks else ""
-        parts = [Words(f"{prefix}{first.text}{remark}", first.typed)]
+        parts = [Wording(f"{prefix}{first.text}{remark}", first.typed)]
         for detail in (*others, *details):
             if reason := self._unwanted(detail):
                 self.add_aside(resource, "text", reason)
@@ -262,7 +262,7 @@ class Import(ImportLog):
             return SAME
         return None
 
-    def _unwanted(self, words: Words) -> str:
+    def _unwanted(self, words: Wording) -> str:
         if not words.typed:
             return ""
         if self.options.typed_texts == "leave_out":

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from datetime import date
 from typing import TYPE_CHECKING
 
-from .concepts import Words, line, nothing_said, typed_words, words_of
+from .concepts import Wording, line, nothing_said, typed_words, words_of
 from .elements import ElementError
 from .extensions import NOT_TAKEN, extensions_of
 from .fields import MEDICATIONS
@@ -94,7 +94,7 @@ def _add_medication(
     remarks = [time] if time else []
     if len(current) == 1:
         remarks += _times(current[0])
-    details: list[Words] = []
+    details: list[Wording] = []
     for dosage in current:
         times = [] if len(current) == 1 else _times(dosage)
         details += _dosage_words(importing, resource, dosage, times)
@@ -118,7 +118,7 @@ _DOSAGE_IS_OVER = Untrue("the period of a dosage is over")
 
 def _dosage_words(
     importing: Import, resource: Resource, dosage: Dosage, times: Sequence[str]
-) -> Iterator[Words]:
+) -> Iterator[Wording]:
     """A dosage as it was typed, with what stands beside its text.
 
     The structured amounts of a dosage are not put into words.
@@ -128,15 +128,15 @@ def _dosage_words(
         importing.add_aside(resource, "dosage", "a dosage that has no text is not sent")
     else:
         remark = f" ({', '.join(times)})" if times else ""
-        yield Words(f"{typed.text}{remark}", typed=True)
+        yield Wording(f"{typed.text}{remark}", typed=True)
     for instruction in dosage.additionalInstruction or ():
         yield from words_of(instruction)
     if told := typed_words(dosage.patientInstruction):
         yield told
     if dosage.asNeededBoolean:
-        yield Words("as needed")
+        yield Wording("as needed")
     for words in words_of(dosage.asNeededCodeableConcept):
-        yield Words(f"as needed for {words.text}", words.typed)
+        yield Wording(f"as needed for {words.text}", words.typed)
 
 
 # -- when it is taken ------------------------------------------------------------------------------
@@ -252,7 +252,7 @@ def _is_later(start: FhirTime | None, today: date) -> bool:
 
 def _referred(
     importing: Import, resource: Resource, reference: Reference
-) -> tuple[Words, ...]:
+) -> tuple[Wording, ...]:
     """The medication that a reference names: contained, in the record, or by its display only."""
     found = importing.subject.resolved(reference.reference or "", resource)
     display = typed_words(reference.display)
@@ -271,9 +271,9 @@ def _referred(
 
 def _with_ingredients(
     importing: Import, resource: Resource, medication: Medication, holder: Resource
-) -> tuple[Words, ...]:
+) -> tuple[Wording, ...]:
     """A medication in words with its ingredients, which name it where it has no code."""
-    words: list[Words] = []
+    words: list[Wording] = []
     if not nothing_said(medication.code):
         words += words_of(medication.code)
     for ingredient in medication.ingredient or ():
@@ -286,13 +286,13 @@ def _with_ingredients(
 
 def _contents(
     importing: Import, ingredient: MedicationIngredient, holder: Resource
-) -> Words | None:
+) -> Wording | None:
     """An ingredient with its strength as it is given: contains metformin 500 mg / 1 tablet."""
     names = words_of(ingredient.itemCodeableConcept)[:1]
     if not names and ingredient.itemReference:
         names = _substance(importing, ingredient.itemReference, holder)
     parts = [name.text for name in names]
-    amounts: list[Words] = []
+    amounts: list[Wording] = []
     if strength := ingredient.strength:
         amounts += _amount(strength.numerator)
         amounts += _amount(strength.denominator)
@@ -301,15 +301,15 @@ def _contents(
     if not names:
         return None
     typed = any(words.typed for words in (*names, *amounts))
-    return Words(f"contains {' '.join(parts)}", typed)
+    return Wording(f"contains {' '.join(parts)}", typed)
 
 
 def _substance(
     importing: Import, reference: Reference, holder: Resource
-) -> tuple[Words, ...]:
+) -> tuple[Wording, ...]:
     """What an ingredient refers to, by its code, or else by the reference's display."""
     found = importing.subject.resolved(reference.reference or "", holder)
-    words: tuple[Words, ...] = ()
+    words: tuple[Wording, ...] = ()
     if found is not None:
         raw = found[0]
         kind = text(raw.get("resourceType"))
@@ -321,11 +321,11 @@ def _substance(
     return words
 
 
-def _amount(quantity: Quantity | None) -> list[Words]:
-    """A number with its unit; none if either is missing. What is no unit of UCUM was typed."""
+def _amount(quantity: Quantity | None) -> list[Wording]:
+    """A number with its unit; none if either is missing. A unit unknown to UCUM counts as typed."""
     if quantity is None or quantity.value is None:
         return []
     unit = line(quantity.unit) or quantity.code
     if not unit:
         return []
-    return [Words(f"{quantity.value:g} {unit}", not is_unit(unit))]
+    return [Wording(f"{quantity.value:g} {unit}", not is_unit(unit))]

@@ -18,7 +18,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from .concepts import LOINC, Words, codes_of
+from .concepts import LOINC, Wording, codes_of
 from .fields import (
     HISTORY,
     ORDER,
@@ -103,7 +103,7 @@ class Answer(_Observed):
     """What an Observation says on a topic."""
 
     topic: Topic
-    words: Words | None = None
+    words: Wording | None = None
 
     @property
     def path(self) -> str:
@@ -275,7 +275,7 @@ class Statement:
     """What a reading or an answer becomes in words, and in which field."""
 
     field: str
-    words: Words
+    words: Wording
     observed: Measurement | Answer
 
 
@@ -299,7 +299,7 @@ def newest(
         log.lines.append(line)
         if path in _BODY:  # for the requests that have no vital signs
             field, form = _BODY[path]
-            words = Words(form.format(value, as_of(line.days)))
+            words = Wording(form.format(value, as_of(line.days)))
             statements.append(Statement(field, words, reading))
     return values, statements
 

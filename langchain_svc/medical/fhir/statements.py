@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from datetime import date
 from typing import TYPE_CHECKING
 
-from .concepts import Words, codes_of, nothing_said, typed_words, words_of
+from .concepts import Wording, codes_of, nothing_said, typed_words, words_of
 from .fields import HISTORY, RISKS
 from .times import as_of, day, days_before, time_of
 
@@ -48,12 +48,12 @@ _TWO_YEARS = 730  # days
 
 def _answer(
     observation: Observation, words_by_code: Mapping[str, str], label: str
-) -> Words | None:
+) -> Wording | None:
     """The words for a known code of an answer; for another its own words behind a label."""
     value = observation.valueCodeableConcept
     for code in codes_of(value):
         if code in words_by_code:
-            return Words(words_by_code[code])
+            return Wording(words_by_code[code])
     words = words_of(value)
     typed = typed_words(observation.valueString)
     if not words and typed:
@@ -61,37 +61,39 @@ def _answer(
     if not words:
         return None
     text = "; ".join(part.text for part in words)
-    return Words(f"{label}: {text}", any(part.typed for part in words))
+    return Wording(f"{label}: {text}", any(part.typed for part in words))
 
 
-def _smoking(observation: Observation, _: date) -> Words | None:
+def _smoking(observation: Observation, _: date) -> Wording | None:
     return _answer(observation, _SMOKERS, "tobacco smoking status")
 
 
-def _pregnancy(observation: Observation, today: date) -> Words | None:
+def _pregnancy(observation: Observation, today: date) -> Wording | None:
     words = _answer(observation, _PREGNANCIES, "pregnancy status")
     return _dated(words, observation, today)
 
 
-def _breastfeeding(observation: Observation, today: date) -> Words | None:
+def _breastfeeding(observation: Observation, today: date) -> Wording | None:
     if observation.valueBoolean is None:
         words = _answer(observation, _BREASTFEEDING, "breastfeeding status")
     elif observation.valueBoolean:
-        words = Words("breastfeeding")
+        words = Wording("breastfeeding")
     else:
-        words = Words("not breastfeeding")
+        words = Wording("not breastfeeding")
     return _dated(words, observation, today)
 
 
-def _dated(words: Words | None, observation: Observation, today: date) -> Words | None:
+def _dated(
+    words: Wording | None, observation: Observation, today: date
+) -> Wording | None:
     if words is None:
         return None
     at = time_of(observation)
     age = as_of(days_before(at, today)) if at else ""
-    return Words(f"observation: {words.text}{age}", words.typed)
+    return Wording(f"observation: {words.text}{age}", words.typed)
 
 
-def _due_date(observation: Observation, today: date) -> Words | None:
+def _due_date(observation: Observation, today: date) -> Wording | None:
     due = observation.valueDateTime
     if not due:
         return None
@@ -99,7 +101,7 @@ def _due_date(observation: Observation, today: date) -> Words | None:
     if not -_OVERDUE <= days <= _TERM:
         return None
     distance = f"in {days}" if days >= 0 else f"passed by {-days}"
-    return Words(f"observation: estimated date of delivery {distance} days")
+    return Wording(f"observation: estimated date of delivery {distance} days")
 
 
 @dataclass(frozen=True)
@@ -112,12 +114,12 @@ class Topic:
     path: str
     field: str
     codes: str
-    read_words: Callable[[Observation, date], Words | None]
+    read_words: Callable[[Observation, date], Wording | None]
     lasts: int | None = None
 
     def read_answer(
         self, observation: Observation, today: date
-    ) -> tuple[Words | None, str]:
+    ) -> tuple[Wording | None, str]:
         """The answer in words, or None and the reason."""
         if observation.status not in FINAL:
             return None, NOT_FINAL
