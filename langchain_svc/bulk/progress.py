@@ -162,8 +162,7 @@ def progress_line(state: RunState) -> str:
     of = "" if state.expected is None else f" of {state.expected:,}"
     parts = [f"{state.finished:,}{of} rows"]
     if wait:
-        reason = "the service's limit" if limit else "the service to come back"
-        parts.append(f"waiting {wait:,.0f} s for {reason}")
+        parts.append(f"waiting {wait_in_words(wait, limit)}")
     elif rate:
         parts.append(f"{rate:,.1f} a second")
     parts += failures(totals)
@@ -174,6 +173,12 @@ def progress_line(state: RunState) -> str:
     if totals.cost is not None:
         parts.append(f"cost {money(totals.cost, totals.currency)}")
     return ", ".join(parts)
+
+
+def wait_in_words(seconds: float, limit: bool) -> str:  # noqa: FBT001  # what a wait is for
+    """How long a run waits, and for what."""
+    reason = "the service's limit" if limit else "the service to come back"
+    return f"{seconds:,.0f} s for {reason}"
 
 
 def failures(totals: Totals) -> list[str]:

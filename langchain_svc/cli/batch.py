@@ -428,10 +428,7 @@ def _tell_status(journal: str) -> int:
         )
     emit(f"time        {_time(status)}")
     if status.wait:
-        reason = (
-            "the service's limit" if status.for_limit else "the service to come back"
-        )
-        emit(f"waiting     {status.wait:,.0f} s for {reason}")
+        emit(f"waiting     {bulk.wait_in_words(status.wait, status.for_limit)}")
     if status.rate:
         emit(f"rate        {status.rate * 60:,.1f} rows a minute")
         if status.expected is not None:
