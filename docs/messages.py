@@ -20,7 +20,7 @@ PARTS = {
     "The medical interface": ("medical/",),
     "Pseudonyms and privacy": ("privacy/", "_service/pseudonyms"),
     "Quotas and budgets": ("quota/",),
-    "Images and the general tools": ("images", "_images/", "tools/", "_wire/general"),
+    "Images and the general tools": ("images", "images/", "tools/", "_wire/general"),
     "Settings, connections and answers": (
         "config",
         "_service/",

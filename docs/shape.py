@@ -72,7 +72,7 @@ PROMISES = (
     ("private runs", "privacy/* _service/runs.py", "privacy/*", "privacy.md"),
     (
         "images",
-        "_images/* images.py chat/described_images.py",
+        "images/* _wire/image_endpoints.py chat/described_images.py",
         "images/*",
         "general.md",
     ),

@@ -16,14 +16,13 @@ from urllib.parse import quote, unquote
 
 import httpx
 
-from langchain_svc._images import endpoints
-from langchain_svc._images.addresses import check_address, decode_base64
-from langchain_svc._images.headers import ImageError, read_image_header
-from langchain_svc._wire import Text, Usage, general, v1
+from langchain_svc._wire import Text, Usage, general, image_endpoints, v1
 from langchain_svc._wire.body import BodyDecoder, BodyError
 from langchain_svc._wire.failures import read_failure, read_rate_limit, retry_after
 from langchain_svc._wire.stream import StreamDecoder
 from langchain_svc.errors import SvcError
+from langchain_svc.images.addresses import check_address, decode_base64
+from langchain_svc.images.headers import ImageError, read_image_header
 from langchain_svc.medical import wire as medical
 
 from .draw import Draw, cut_bytes
@@ -232,10 +231,10 @@ _READERS: tuple[Callable[[bytes], Any], ...] = (
     v1.read_completion,
     v1.read_models,
     general.read_translation,
-    endpoints.read_generated,
+    image_endpoints.read_generated,
     *(
-        lambda body, task=task: endpoints.read_analysis(body, task)
-        for task in get_args(endpoints.Task)
+        lambda body, task=task: image_endpoints.read_analysis(body, task)
+        for task in get_args(image_endpoints.Task)
     ),
     medical.read_answer,
 )

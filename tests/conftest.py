@@ -32,7 +32,8 @@ from langchain_tests.conftest import base_vcr_config
 from peers import MARKED_KEY
 from vcr.cassette import Cassette
 
-from langchain_svc import ChatSvc, __version__, images
+from langchain_svc import ChatSvc, __version__
+from langchain_svc.images import store
 from langchain_svc.sandbox import Sandbox
 
 # -- how much of the suite -------------------------------------------------------------------------
@@ -99,15 +100,15 @@ def clean_environment(monkeypatch):
 @pytest.fixture(autouse=True, scope="session")
 def plain_handles():
     """The handles of images are img_1, img_2, so that tests can name them and cassettes match."""
-    random_letters, images._random_letters = images._random_letters, str
+    random_letters, store._random_letters = store._random_letters, str
     yield random_letters
-    images._random_letters = random_letters
+    store._random_letters = random_letters
 
 
 @pytest.fixture
 def random_handles(monkeypatch, plain_handles):
     """The handles are those that users get."""
-    monkeypatch.setattr(images, "_random_letters", plain_handles)
+    monkeypatch.setattr(store, "_random_letters", plain_handles)
 
 
 @pytest.fixture(autouse=True)

@@ -14,8 +14,7 @@ from test_readme import rows
 
 import langchain_svc as svc
 from langchain_svc import errors
-from langchain_svc._images import endpoints as images
-from langchain_svc._wire import chunks, failures, general
+from langchain_svc._wire import chunks, failures, general, image_endpoints
 from langchain_svc._wire.body import MOST_VALUES
 from langchain_svc.medical import images as clinical
 from langchain_svc.medical import patient
@@ -157,12 +156,12 @@ READ = [
     ("docs/general.md", general._SURE_KEYS),
     ("docs/general.md", general._LIKELY_KEYS),
     ("docs/general.md", general._SOURCE_KEYS),
-    ("docs/general.md", images._BYTES_KEYS),
-    ("docs/general.md", images._URL_KEYS),
-    ("docs/general.md", images._IMAGE_KEYS),
-    ("docs/general.md", images._OUTER_KEYS),
-    ("docs/general.md", images._INNER_KEYS),
-    ("docs/general.md", tuple(chain(*images._TEXT_KEYS.values()))),
+    ("docs/general.md", image_endpoints._BYTES_KEYS),
+    ("docs/general.md", image_endpoints._URL_KEYS),
+    ("docs/general.md", image_endpoints._IMAGE_KEYS),
+    ("docs/general.md", image_endpoints._OUTER_KEYS),
+    ("docs/general.md", image_endpoints._INNER_KEYS),
+    ("docs/general.md", tuple(chain(*image_endpoints._TEXT_KEYS.values()))),
 ]
 
 

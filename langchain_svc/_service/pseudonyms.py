@@ -13,10 +13,10 @@ from typing import Any, TypeGuard
 from langchain_core.runnables.config import var_child_runnable_config
 
 from .._base.safe_errors import safe_repr
-from .._images import is_address
 from .._text import Pseudonymizer
 from .._wire import dump_json
 from ..errors import SvcRequestError
+from ..images import is_address
 
 CONFIG_KEY = "svc_pseudonyms"
 """The key of `config["configurable"]` that holds the pseudonyms of one run."""

@@ -1,6 +1,6 @@
 """The general interface (general API): chat, models and translation.
 
-Its images are in `_images/endpoints.py`, beside those of the versioned interface.
+Its images are in `image_endpoints.py`, beside those of the versioned interface.
 """
 
 from __future__ import annotations

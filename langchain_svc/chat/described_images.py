@@ -18,11 +18,10 @@ from langchain_core.messages import BaseMessage, HumanMessage
 
 from .._base.safe_errors import safe_repr
 from .._base.threads import bounded_gather
-from .._images import check_address, is_data_uri
 from .._service import ServiceSettings
 from .._service.vision import vision_exchange
 from ..errors import SvcError, SvcRequestError
-from ..images import ImageStore, StoredImage
+from ..images import ImageStore, StoredImage, check_address, is_data_uri
 from .messages import DESCRIBED_IMAGE, to_wire
 
 if TYPE_CHECKING:

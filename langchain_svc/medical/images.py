@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
 
 from pydantic import AfterValidator, BeforeValidator, Field
 
-from .._images import ImageError, decode_base64, read_image_header, without_metadata
 from ..errors import SvcRequestError
+from ..images import ImageError, decode_base64, read_image_header, without_metadata
 from .dicom import DicomImage, codes_of
 
 MOST_IMAGES = 8

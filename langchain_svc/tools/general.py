@@ -14,17 +14,17 @@ from langchain_core.runnables import RunnableConfig
 from langchain_core.tools.base import ArgsSchema
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, SkipValidation
 
-from .._images import (
-    ImageError,
-    endpoints,
-    is_address,
-)
 from .._service import Exchange, WholeParser, bounded_number, url_of
 from .._service.vision import vision_exchange
-from .._wire import general
+from .._wire import general, image_endpoints
 from ..config import GENERAL, V1, Interface
 from ..errors import SvcRequestError, SvcResponseError
-from ..images import HANDLE, ImageStore
+from ..images import (
+    HANDLE,
+    ImageError,
+    ImageStore,
+    is_address,
+)
 from .base import ServiceTool, ToolOutput, ToolUse, request_id, utc_now
 
 _LANGUAGE = re.compile(r"[A-Za-z]{2,3}(?:[-_][A-Za-z0-9]{2,8}){0,3}", re.ASCII)
@@ -53,8 +53,8 @@ PlainText = Annotated[str, AfterValidator(_check_text)]
 Language = Annotated[str, AfterValidator(_check_language)]
 Count = Annotated[
     int,
-    Field(ge=1, le=endpoints.MOST_IMAGES),
-    bounded_number(1, endpoints.MOST_IMAGES, whole=True),
+    Field(ge=1, le=image_endpoints.MOST_IMAGES),
+    bounded_number(1, image_endpoints.MOST_IMAGES, whole=True),
 ]
 
 
@@ -86,7 +86,7 @@ class AnalyzeArguments(Arguments):
         description="The image: its handle (img_...), copied exactly, or a public http(s) address, "
         "or base64. Prefer the handle. Paths of files are not read."
     )
-    task: endpoints.Task = Field(
+    task: image_endpoints.Task = Field(
         description="describe: say what the image shows. ocr: read the text in it. detect: list "
         "objects and faces. moderate: judge whether it is safe to show."
     )
@@ -96,12 +96,12 @@ class GeneralGenerateArguments(Arguments):
     """What `svc_generate_image` takes on the general interface."""
 
     prompt: PlainText = Field(description="What the image shall show, in detail.")
-    size: endpoints.Size | None = Field(
+    size: image_endpoints.Size | None = Field(
         default=None,
         description="Width x height: 1024x1024 square, 1792x1024 wide, 1024x1792 tall. Leave it "
         "out unless the shape matters.",
     )
-    quality: endpoints.Quality | None = Field(
+    quality: image_endpoints.Quality | None = Field(
         default=None,
         description="hd for fine detail, which takes longer; else leave it out.",
     )
@@ -111,12 +111,13 @@ class GenerateArguments(GeneralGenerateArguments):
     """What `svc_generate_image` takes on the v1 interface."""
 
     prompt: PlainText = Field(
-        max_length=endpoints.LONGEST_PROMPT,
-        description=f"What the image shall show, at most {endpoints.LONGEST_PROMPT} characters.",
+        max_length=image_endpoints.LONGEST_PROMPT,
+        description="What the image shall show, at most "
+        f"{image_endpoints.LONGEST_PROMPT} characters.",
     )
     n: Count | None = Field(
         default=None,
-        description=f"How many images, 1 to {endpoints.MOST_IMAGES}; one if it is left out.",
+        description=f"How many images, 1 to {image_endpoints.MOST_IMAGES}; one if it is left out.",
     )
 
 
@@ -301,11 +302,13 @@ class SvcAnalyzeImage(ServiceTool):
     )
     """The largest image that may stand in the arguments as base64. Larger ones need a handle."""
 
-    def _use(self, _: RunnableConfig, image: str, task: endpoints.Task) -> ToolUse:
+    def _use(
+        self, _: RunnableConfig, image: str, task: image_endpoints.Task
+    ) -> ToolUse:
         exchange = vision_exchange(self, self._sendable(image), task, self._limits())
         handle = image.strip()
 
-        def process(analysis: endpoints.ImageAnalysis) -> ToolOutput:
+        def process(analysis: image_endpoints.ImageAnalysis) -> ToolOutput:
             artifact = {
                 **_provenance(exchange, analysis.raw),
                 "task": task,
@@ -431,28 +434,31 @@ class SvcGenerateImage(ServiceTool):
         self,
         _: RunnableConfig,
         prompt: str,
-        size: endpoints.Size | None = None,
-        quality: endpoints.Quality | None = None,
+        size: image_endpoints.Size | None = None,
+        quality: image_endpoints.Quality | None = None,
         n: int | None = None,
     ) -> ToolUse:
         interface = GENERAL
-        path = endpoints.GENERAL_GENERATE_PATH
+        path = image_endpoints.GENERAL_GENERATE_PATH
         if self.api == "v1":
             interface = V1
-            path = endpoints.GENERATE_PATH
+            path = image_endpoints.GENERATE_PATH
         exchange = self._new_exchange(
             interface,
             "POST",
             path,
-            partial(WholeParser, endpoints.read_generated),
+            partial(WholeParser, image_endpoints.read_generated),
             replace(self._limits(), resend=self.retry_lost),
-            body=endpoints.generate_body(prompt, size=size, quality=quality, n=n),
-            closed=endpoints.GENERATE_CLOSED,
+            body=image_endpoints.generate_body(prompt, size=size, quality=quality, n=n),
+            closed=image_endpoints.GENERATE_CLOSED,
         )
         return ToolUse(exchange, partial(self._store, exchange, prompt))
 
     def _store(
-        self, exchange: Exchange[Any], label: str, answer: endpoints.GeneratedImages
+        self,
+        exchange: Exchange[Any],
+        label: str,
+        answer: image_endpoints.GeneratedImages,
     ) -> ToolOutput:
         """Put the images into the store, and tell the model their handles."""
         handles: list[str] = []

@@ -16,7 +16,7 @@ import pytest
 from PIL import Image
 
 import langchain_svc as svc
-from langchain_svc._images import ImageError, check_address
+from langchain_svc.images import ImageError, check_address
 
 
 def made(kind="PNG", size=(5, 3), mode="RGB", **options):

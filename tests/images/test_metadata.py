@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import langchain_svc as svc
-from langchain_svc._images import ImageError, without_metadata
+from langchain_svc.images import ImageError, without_metadata
 
 Image = pytest.importorskip("PIL.Image", reason="Pillow draws the pictures of these tests")
 PngInfo = pytest.importorskip("PIL.PngImagePlugin").PngInfo

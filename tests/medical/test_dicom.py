@@ -17,7 +17,7 @@ import pytest
 from pydantic import ValidationError
 
 import langchain_svc as svc
-from langchain_svc._images import without_metadata
+from langchain_svc.images import without_metadata
 from langchain_svc.sandbox import Sandbox
 
 pydicom = pytest.importorskip("pydicom", reason="the extra dicom is not installed")

@@ -16,7 +16,7 @@ from pydicom.filereader import read_dataset
 from pydicom.tag import BaseTag, Tag
 from pydicom.uid import DeflatedExplicitVRLittleEndian
 
-from ..._images import ImageError
+from ...images import ImageError
 
 _NEEDED = """
     SOPClassUID Modality BodyPartExamined

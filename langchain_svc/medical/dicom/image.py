@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeAlias
 from pydantic import AfterValidator, ConfigDict, Field, ValidationError
 from pydantic.dataclasses import dataclass
 
-from ..._images import ImageError, is_dicom
 from ...errors import SvcRequestError
+from ...images import ImageError, is_dicom
 
 MOST_FILE_BYTES = 512 * 1024 * 1024
 

@@ -25,7 +25,7 @@ from pydicom.pixels.processing import (
 from pydicom.pixels.utils import get_expected_length, pixel_array
 from pydicom.uid import UID, RLELossless
 
-from ..._images import JPEG_FRAMES, ImageError, jpeg_size
+from ...images import JPEG_FRAMES, ImageError, jpeg_size
 from .header import check_kind, read_codes, read_header, read_patient_id
 
 __all__ = ["draw_png", "read_codes", "read_patient_id"]

@@ -1,4 +1,4 @@
-"""Images: their headers, their metadata, and their addresses."""
+"""Images: their headers, their metadata, their addresses, and a store of them."""
 
 from __future__ import annotations
 
@@ -12,8 +12,10 @@ from .addresses import (
 from .headers import (
     JPEG_FRAMES,
     ImageError,
+    format_of,
     is_dicom,
     jpeg_size,
     read_image_header,
     without_metadata,
 )
+from .store import HANDLE, ImageStore, StoredImage

@@ -17,18 +17,10 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Protocol
 
-from ._base.threads import new_lock
-from ._images import (
-    ImageError,
-    check_address,
-    decode_base64,
-    is_address,
-    is_dicom,
-    is_image_text,
-    read_image_header,
-    without_metadata,
-)
-from .errors import SvcRequestError
+from .._base.threads import new_lock
+from ..errors import SvcRequestError
+from .addresses import check_address, decode_base64, is_address, is_image_text
+from .headers import ImageError, is_dicom, read_image_header, without_metadata
 
 HANDLE = re.compile(r"img_[1-9][0-9]{0,8}[a-z]{0,8}", re.ASCII)
 # Letters that make no words, and none of which looks like a digit.

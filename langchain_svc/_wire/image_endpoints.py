@@ -9,10 +9,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
-from .._wire import UnreadableError, drop_none, dump_json
-from .._wire.general import read_success
-from .addresses import is_image_text
-from .headers import ImageError, format_of
+from ..images import ImageError, format_of, is_image_text
+from .general import read_success
+from .v1 import UnreadableError, drop_none, dump_json
 
 GENERATE_PATH = "/images/generate"  # on the v1 interface
 GENERAL_GENERATE_PATH = "/api/generate-image"
