@@ -64,12 +64,12 @@ PROMISES = (
         privacy/ps* privacy/engine.py privacy/marks.py privacy/identities.py
         privacy/whole_values.py privacy/vocabulary.py privacy/person_names.py
         privacy/phrases.py privacy/numbers.py privacy/calendar_dates.py _text/reading.py
-        _text/pseudonyms.py _service/pseudonyms.py
+        _text/pseudonyms.py _settings/requests.py
     """,
         "privacy/*pseudonym* privacy/*names* privacy/*exit* text/*",
         "pseudonyms.md",
     ),
-    ("private runs", "privacy/* _service/runs.py", "privacy/*", "privacy.md"),
+    ("private runs", "privacy/* _settings/runs.py", "privacy/*", "privacy.md"),
     (
         "images",
         "images/* _wire/image_endpoints.py chat/described_images.py",

@@ -13,7 +13,10 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from importlib.util import find_spec
+from typing import NamedTuple
 from urllib.parse import SplitResult, urlsplit, urlunsplit
+
+from pydantic import SecretStr
 
 from .errors import SvcRequestError
 
@@ -82,6 +85,32 @@ MEDICAL = Interface(
     "X-API-Key",
     "",
 )
+
+
+class Endpoint(NamedTuple):
+    """Where a request goes.
+
+    Attributes:
+        interface: The interface that it is on.
+        method: The HTTP method.
+        path: What stands behind the interface's address.
+        closed: The fields of a request in which there is nothing to hide: their values are of a
+            closed set, which was checked, or were hidden before.
+        images: The fields that hold images: base64 stays as it is.
+    """
+
+    interface: Interface
+    method: str
+    path: str
+    closed: tuple[str, ...] = ()
+    images: tuple[str, ...] = ()
+
+
+def reveal_secret(secret: SecretStr | str | None) -> str | None:
+    """A secret as text."""
+    if isinstance(secret, SecretStr):
+        return secret.get_secret_value()
+    return secret
 
 
 def require_url(interface: Interface, url: str | None) -> str:
@@ -265,3 +294,21 @@ def check_headers(headers: Mapping[str, str]) -> dict[str, str]:
             raise ValueError(f"default_headers holds {name!r} twice")
         checked[name] = value.strip()
     return checked
+
+
+# -- clients of the user --------------------------------------------------------------------------
+
+LIBRARIES = ("httpx", "httpx2")
+_KINDS = ("Client", "AsyncClient")
+
+
+def client_kind(client: object) -> tuple[str, str] | None:
+    """The library and the class of a client, such as `("httpx2", "AsyncClient")`; None: no client.
+
+    The SDKs' own clients inherit from these classes.
+    """
+    for base in type(client).__mro__:
+        library = base.__module__.partition(".")[0]
+        if library in LIBRARIES and base.__name__ in _KINDS:
+            return library, base.__name__
+    return None

@@ -39,8 +39,7 @@ from share import pairs
 
 import langchain_svc as svc
 from langchain_svc import PrivateCallbacks
-from langchain_svc._http.connections import PoolKey, new_transport
-from langchain_svc._http.pools import AsyncPool, Pool
+from langchain_svc._http.connections import AsyncPool, Pool, PoolKey, new_transport
 from langchain_svc.sandbox import Sandbox
 
 PACKAGE = Path(svc.__file__).parent

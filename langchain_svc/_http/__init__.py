@@ -4,5 +4,4 @@ What imports httpx (`connections.py`, `library.py`) is slow to load, and many pr
 connect.
 """
 
-from .client_kinds import client_kind
 from .deadline import FOREVER, TIMEOUTS, Timeouts

@@ -12,7 +12,7 @@ from functools import lru_cache
 from importlib import import_module
 from typing import TYPE_CHECKING, NamedTuple
 
-from .client_kinds import LIBRARIES, client_kind
+from ..config import LIBRARIES, client_kind
 
 if TYPE_CHECKING:
     import httpcore as httpcore

@@ -9,19 +9,17 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from itertools import chain
 
+from ..config import GENERAL, Endpoint
 from .chunks import read_object, word
 from .v1 import UnreadableError, drop_none, dump_json, load_body
 
-CHAT_PATH = "/api/chat"
-MODELS_PATH = "/api/models"
-TRANSLATE_PATH = "/api/translate"
 # general API, section 2: the fields of a chat request, and a bound of one.
 HIGHEST_TEMPERATURE = 1.0
-# Those in which nothing is left to hide: the model's name is of a closed set, and a turn hides its
-# messages itself; and those of a translation.
-CHAT_CLOSED = ("model", "message")
-TRANSLATE_CLOSED = ("from", "to")
 CHAT_FIELDS = frozenset({"message", "model", "temperature", "stream"})
+# The model's name is of a closed set, and a turn hides its messages itself.
+CHAT = Endpoint(GENERAL, "POST", "/api/chat", closed=("model", "message"))
+MODELS = Endpoint(GENERAL, "GET", "/api/models")
+TRANSLATE = Endpoint(GENERAL, "POST", "/api/translate", closed=("from", "to"))
 
 
 def chat_body(

@@ -9,20 +9,20 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
+from ..config import GENERAL, V1, Endpoint
 from ..images import ImageError, format_of, is_image_text
 from .general import read_success
 from .v1 import UnreadableError, drop_none, dump_json
 
-GENERATE_PATH = "/images/generate"  # on the v1 interface
-GENERAL_GENERATE_PATH = "/api/generate-image"
-VISION_PATH = "/api/vision"
 Task = Literal["detect", "ocr", "moderate", "describe"]
 Size = Literal["1024x1024", "1792x1024", "1024x1792"]
 Quality = Literal["standard", "hd"]
-# The fields whose values are of a closed set, and so no text of a person; and that of the image.
-VISION_CLOSED = ("task",)
-VISION_IMAGES = ("image",)
-GENERATE_CLOSED = ("size", "quality")
+_CHOICES = ("size", "quality")
+GENERATE = {
+    "v1": Endpoint(V1, "POST", "/images/generate", closed=_CHOICES),
+    "general": Endpoint(GENERAL, "POST", "/api/generate-image", closed=_CHOICES),
+}
+VISION = Endpoint(GENERAL, "POST", "/api/vision", closed=("task",), images=("image",))
 # v1 API, section 8.
 LONGEST_PROMPT = 1000
 MOST_IMAGES = 4

@@ -9,11 +9,10 @@ from typing import Any, TypeVar
 
 from pydantic_core import from_json, to_json, to_jsonable_python
 
+from ..config import V1, Endpoint
 from .body import MOST_VALUES, has_too_many_values
 from .chunks import End, Event, Text, Usage, read_object
 
-CHAT_PATH = "/chat/completions"
-MODELS_PATH = "/models"
 _BOM = b"\xef\xbb\xbf"
 # v1 API, section 2: the bounds of a chat completion request.
 LOWEST_TEMPERATURE = 0.0
@@ -29,6 +28,9 @@ WINDOWS = {
 # The fields of a chat completion request that are settings of `ChatSvc`, by the same names.
 CHAT_SETTINGS = ("model", "temperature", "max_tokens")
 CHAT_FIELDS = frozenset({*CHAT_SETTINGS, "messages", "stream"})
+# The model's name is of a closed set, and a turn hides its messages itself.
+CHAT = Endpoint(V1, "POST", "/chat/completions", closed=("model", "messages"))
+MODELS = Endpoint(V1, "GET", "/models")
 _WINDOW_KEYS = (
     "context_window",
     "context_length",
@@ -76,11 +78,6 @@ class UnreadableError(ValueError):
     def __init__(self, reason: str, error: object = None) -> None:
         super().__init__(reason)
         self.error = error
-
-
-# The fields of a chat request in which nothing is left to hide: the model's name is of a closed
-# set, and a turn hides its messages itself.
-CHAT_CLOSED = ("model", "messages")
 
 
 def chat_body(

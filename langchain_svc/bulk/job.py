@@ -32,7 +32,7 @@ from langchain_core.runnables.config import merge_configs
 from .._base.shown import html_table, money
 from .._base.threads import Workers
 from .._base.tokens import TOKENS_A_TURN, count_tokens
-from .._service import ON_WAIT
+from .._client import ON_WAIT
 from .._wire import Price, read_prices
 from ..errors import SvcRateLimitError, SvcRequestError
 from ..observe.callbacks import SvcUsageCallbackHandler

@@ -18,7 +18,7 @@ from langchain_core.runnables import Runnable, RunnableConfig
 from pydantic import BaseModel
 
 from .._base.safe_errors import safe_repr
-from .._service import ServiceSettings, suggests_fields
+from .._settings import ServiceSettings, suggests_fields
 from ..errors import SvcRequestError
 
 Place: TypeAlias = str | os.PathLike[str]

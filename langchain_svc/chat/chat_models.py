@@ -30,15 +30,10 @@ from langchain_core.runnables import Runnable
 from pydantic import ConfigDict, Field, model_validator
 
 from .._calls import ToolFormat
-from .._service import (
-    AnswerParser,
-    CompletionParser,
-    Exchange,
-    Retries,
-    keeps_runs,
-    url_of,
-)
-from .._wire import Event, v1
+from .._client import AnswerParser, CompletionParser, Exchange, Limits, WholeParser
+from .._settings import Retries, keeps_runs, new_exchange, url_of
+from .._wire import Event, image_endpoints, v1
+from .._wire.image_endpoints import ImageAnalysis
 from ..config import GENERAL, V1, Interface
 from ..images import ImageStore
 from .citing_model import CitingModel
@@ -634,7 +629,8 @@ class ChatSvc(CitingModel, BaseChatModel):
         if self.image_inputs == "describe":
             from .described_images import describe_images  # noqa: PLC0415  # most models see no picture
 
-            messages = describe_images(self, messages, self.images, options.limits)
+            ask = partial(self._vision, options.limits)
+            messages = describe_images(self._client, ask, messages, self.images)
         return self._turn(messages, options, stream=stream)
 
     async def _abegin(
@@ -650,10 +646,21 @@ class ChatSvc(CitingModel, BaseChatModel):
         if self.image_inputs == "describe":
             from .described_images import adescribe_images  # noqa: PLC0415  # the same
 
-            messages = await adescribe_images(
-                self, messages, self.images, options.limits
-            )
+            ask = partial(self._vision, options.limits)
+            messages = await adescribe_images(self._client, ask, messages, self.images)
         return self._turn(messages, options, stream=stream)
+
+    def _vision(self, limits: Limits, image: str) -> Exchange[ImageAnalysis]:
+        """The call that describes an image, which is an address or base64."""
+        return new_exchange(
+            self,
+            image_endpoints.VISION,
+            partial(
+                WholeParser, partial(image_endpoints.read_analysis, task="describe")
+            ),
+            limits,
+            body=image_endpoints.vision_body(image, "describe"),
+        )
 
     def _turn(
         self, messages: Sequence[BaseMessage], options: CallOptions, *, stream: bool
@@ -664,20 +671,18 @@ class ChatSvc(CitingModel, BaseChatModel):
         if not stream:
             new_parser = partial(CompletionParser, strict_end=self.require_stream_end)
 
-        def new_exchange(turns: WireMessages) -> Exchange[list[Event]]:
-            return self._new_exchange(
-                chat.interface,
-                "POST",
-                chat.path,
+        def ask(turns: WireMessages) -> Exchange[list[Event]]:
+            return new_exchange(
+                self,
+                chat.endpoint,
                 new_parser,
                 options.limits,
                 body=chat.new_body(model, turns, stream=stream),
-                closed=chat.closed,
                 headers=options.extra_headers,
                 chat=(model.model, model.max_tokens),
             )
 
-        return new_turn(new_exchange, messages, options, stream=stream)
+        return new_turn(ask, messages, options, stream=stream)
 
 
 def _general_values(values: Mapping[str, Any]) -> dict[str, Any]:

@@ -12,7 +12,7 @@ from langchain_core.runnables import RunnableBinding
 from langchain_core.runnables.configurable import RunnableConfigurableFields
 from pydantic import Field
 
-from .._service import reveal_secret
+from ..config import reveal_secret
 from ..errors import SvcRequestError
 from .messages import conversation_nonce
 from .model import ServiceModel

@@ -9,7 +9,7 @@ the conversation asks about new images only.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -18,14 +18,13 @@ from langchain_core.messages import BaseMessage, HumanMessage
 
 from .._base.safe_errors import safe_repr
 from .._base.threads import bounded_gather
-from .._service import ServiceSettings
-from .._service.vision import vision_exchange
 from ..errors import SvcError, SvcRequestError
 from ..images import ImageStore, StoredImage, check_address, is_data_uri
 from .messages import DESCRIBED_IMAGE, to_wire
 
 if TYPE_CHECKING:
-    from .._service import Exchange, Limits
+    from .._client import Client, Exchange
+    from .._wire.image_endpoints import ImageAnalysis
 
 _AT_ONCE = 4
 _NOT_YET = "(not described yet)"
@@ -87,34 +86,33 @@ def find_images(
 
 
 def describe_images(
-    model: ServiceSettings,
+    client: Client,
+    ask: Callable[[str], Exchange[ImageAnalysis]],
     messages: Sequence[BaseMessage],
     store: ImageStore,
-    limits: Limits,
 ) -> list[BaseMessage]:
     """The conversation in text alone, with descriptions of all images; new ones are asked for."""
-    in_text, calls = _prepare(model, messages, store, limits)
+    in_text, calls = _prepare(ask, messages, store)
     for image, exchange in calls:
         with _errors_name(image.place):
-            (analysis,) = model._pieces(exchange)  # noqa: SLF001  # our own class
+            (analysis,) = client.read(exchange)
         _set_description(image, store, analysis.text)
     return in_text
 
 
 async def adescribe_images(
-    model: ServiceSettings,
+    client: Client,
+    ask: Callable[[str], Exchange[ImageAnalysis]],
     messages: Sequence[BaseMessage],
     store: ImageStore,
-    limits: Limits,
 ) -> list[BaseMessage]:
     """The async version of `describe_images`; several images are described at once."""
     # In a thread: to read a large image and to write it into a request takes tens of milliseconds.
-    in_text, calls = await asyncio.to_thread(_prepare, model, messages, store, limits)
+    in_text, calls = await asyncio.to_thread(_prepare, ask, messages, store)
 
-    async def describe(image: ChatImage, exchange: Exchange[Any]) -> None:
+    async def describe(image: ChatImage, exchange: Exchange[ImageAnalysis]) -> None:
         with _errors_name(image.place):
-            pieces = model._apieces(exchange)  # noqa: SLF001  # our own class
-            (analysis,) = [piece async for piece in pieces]
+            (analysis,) = [piece async for piece in client.aread(exchange)]
         _set_description(image, store, analysis.text)
 
     await bounded_gather([describe(*call) for call in calls], at_once=_AT_ONCE)
@@ -122,20 +120,16 @@ async def adescribe_images(
 
 
 def _prepare(
-    model: ServiceSettings,
+    ask: Callable[[str], Exchange[ImageAnalysis]],
     messages: Sequence[BaseMessage],
     store: ImageStore,
-    limits: Limits,
-) -> tuple[list[BaseMessage], list[tuple[ChatImage, Exchange[Any]]]]:
+) -> tuple[list[BaseMessage], list[tuple[ChatImage, Exchange[ImageAnalysis]]]]:
     """The conversation in text, and the calls that describe its images."""
     in_text, images = find_images(messages, store)
     new_images = [image for image in images if not image.image.description]
     if new_images:
         to_wire(in_text)  # refuses what cannot be sent at all, before any call
-    calls = [
-        (image, vision_exchange(model, image.image.sendable, "describe", limits))
-        for image in new_images
-    ]
+    calls = [(image, ask(image.image.sendable)) for image in new_images]
     return in_text, calls
 
 

@@ -12,10 +12,10 @@ from typing import TYPE_CHECKING, Any, Literal, Protocol
 from langchain_core.language_models import ModelProfile
 
 from .._base.shown import html_table, plain
-from .._service import suggest_name
+from .._settings import suggest_name
 from .._text import conversation_text
 from .._wire import WINDOWS, ModelRecord, general, read_prices, v1
-from ..config import GENERAL, V1, Interface
+from ..config import Endpoint
 from ..errors import SvcRequestError
 
 if TYPE_CHECKING:
@@ -163,26 +163,22 @@ class ChatInterface:
     """An interface with a chat endpoint: its addresses, its requests and its bounds.
 
     Attributes:
-        interface: Where it is, and the key for it.
-        path: The path of its chat endpoint.
-        models_path: The path of its listing of models.
+        endpoint: The endpoint that answers a chat.
+        models: The one that lists models.
         settings: The fields of a request that are settings of `ChatSvc`, by the same names.
         new_body: Makes the bytes of a request.
         problem: Says why the interface cannot take a model's settings; None where it can.
         profile: What the documents say about a model.
-        closed: The fields of a request that are no text; see `hidden_body`.
         labels: What tells it from the v1 interface in traces and caches.
         as_one_text: Whether it takes a conversation as one text.
     """
 
-    interface: Interface
-    path: str
-    models_path: str
+    endpoint: Endpoint
+    models: Endpoint
     settings: tuple[str, ...]
     new_body: _NewBody
     problem: Callable[[RequestSettings], str | None]
     profile: Callable[[str | None], ModelProfile | None]
-    closed: tuple[str, ...]
     labels: Mapping[str, str]
     as_one_text: bool = False
 
@@ -249,25 +245,21 @@ def _general_profile(model: str | None) -> ModelProfile:
 
 CHAT_INTERFACES: dict[InterfaceName, ChatInterface] = {
     "v1": ChatInterface(
-        V1,
-        v1.CHAT_PATH,
-        v1.MODELS_PATH,
+        v1.CHAT,
+        v1.MODELS,
         v1.CHAT_SETTINGS,
         _v1_body,
         _v1_problem,
         documented_profile,
-        v1.CHAT_CLOSED,
         {},
     ),
     "general": ChatInterface(
-        GENERAL,
-        general.CHAT_PATH,
-        general.MODELS_PATH,
+        general.CHAT,
+        general.MODELS,
         ("model", "temperature"),
         _general_body,
         _general_problem,
         _general_profile,
-        general.CHAT_CLOSED,
         {"interface": "general"},
         as_one_text=True,
     ),

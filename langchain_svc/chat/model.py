@@ -13,11 +13,12 @@ from langchain_core.outputs import ChatGenerationChunk, ChatResult
 from pydantic import model_validator
 
 from .._base.tokens import count_tokens, encoding
-from .._service import (
-    EventParser,
-    Exchange,
+from .._client import EventParser, Exchange, WholeParser
+from .._settings import (
     ServiceSettings,
-    WholeParser,
+    keep_prices,
+    limits_of,
+    new_exchange,
     set_uncached,
 )
 from .._version import __version__
@@ -137,37 +138,35 @@ class ServiceModel(ServiceSettings):
         Raises:
             SvcError: As for any call; `SvcResponseError` when no list of models came.
         """
-        (models,) = self._pieces(self._listing())
+        (models,) = self._client.read(self._listing())
         return self._listed(models)
 
     async def alist_models(self) -> list[ListedModel]:
         """The async version of `list_models`."""
-        (models,) = [models async for models in self._apieces(self._listing())]
+        (models,) = [models async for models in self._client.aread(self._listing())]
         return self._listed(models)
 
     def _listing(self) -> Exchange[list[ListedModel]]:
         parser = partial(WholeParser, listed_models)
         chat = self.chat_interface
-        return self._new_exchange(
-            chat.interface, "GET", chat.models_path, parser, self._limits()
-        )
+        return new_exchange(self, chat.models, parser, limits_of(self))
 
     def _listed(self, models: list[ListedModel]) -> list[ListedModel]:
         """The models of a listing, whose prices count for budgets without any of their own."""
-        self._keep_prices(self.chat_interface.interface, read_prices(models))
+        keep_prices(self, self.chat_interface.models.interface, read_prices(models))
         return models
 
     # -- running a turn -------------------------------------------------------------------------
 
     def _answer(self, turn: Turn) -> ChatResult:
         while turn.exchange is not None:
-            (events,) = self._pieces(turn.exchange)
+            (events,) = self._client.read(turn.exchange)
             turn.read_answer(events)
         return turn.result()
 
     async def _aanswer(self, turn: Turn) -> ChatResult:
         while turn.exchange is not None:
-            (events,) = [events async for events in self._apieces(turn.exchange)]
+            (events,) = [events async for events in self._client.aread(turn.exchange)]
             await _aread(turn.size_with(events), turn.read_answer, events)
         return turn.result()
 
@@ -176,7 +175,7 @@ class ServiceModel(ServiceSettings):
     ) -> Generator[ChatGenerationChunk, None, None]:
         turn = begin()
         while turn.exchange is not None:
-            with closing(self._pieces(turn.exchange)) as reads:
+            with closing(self._client.read(turn.exchange)) as reads:
                 for events in reads:
                     yield from turn.read_events(events)
                     if turn.stopped:
@@ -188,7 +187,7 @@ class ServiceModel(ServiceSettings):
     ) -> AsyncGenerator[ChatGenerationChunk, None]:
         turn = await begin()
         while turn.exchange is not None:
-            async with aclosing(self._apieces(turn.exchange)) as reads:
+            async with aclosing(self._client.aread(turn.exchange)) as reads:
                 async for events in reads:
                     size = turn.size_with(events)
                     for chunk in await _aread(size, turn.read_events, events):

@@ -26,16 +26,17 @@ from typing_extensions import TypeAliasType
 from .._base.safe_errors import safe_repr
 from .._base.tokens import TOKENS_A_TURN, estimate_tokens
 from .._calls import FORMATS, NO_OFFER, Format
-from .._service import (
+from .._client import Limits
+from .._settings import (
     ALIASES,
-    Limits,
+    LimitSettings,
     bounded_number,
+    limits_of,
     resolve_aliases,
-    reveal_secret,
     suggest_name,
 )
 from .._wire import v1
-from ..config import check_headers
+from ..config import check_headers, reveal_secret
 from ..errors import SvcContextOverflowError, SvcRequestError
 from .messages import (
     answers_at_once,
@@ -54,7 +55,7 @@ if TYPE_CHECKING:
     from langchain_core.language_models import ModelProfile
 
     from .._calls import ToolFormat
-    from .._service import Secret
+    from .._settings import Secret
     from .._text import Pseudonymizer
     from .interfaces import ChatInterface
     from .messages import SystemRole
@@ -210,7 +211,7 @@ class Citing:
         return sha256(repr(settings).encode(errors="replace")).hexdigest()
 
 
-class ChatModel(Protocol):
+class ChatModel(LimitSettings, Protocol):
     """What a turn reads of its `ChatSvc`."""
 
     overrides: ClassVar[frozenset[str]]
@@ -259,7 +260,6 @@ class ChatModel(Protocol):
     def image_inputs(self) -> str: ...
     @property
     def extra_body(self) -> dict[str, Any]: ...
-    def _limits(self) -> Limits: ...
 
 
 @dataclass(frozen=True)
@@ -301,7 +301,7 @@ def call_options(
         response_format = read_response_format(others.get("response_format"))
         if offer is not None and offer.required:
             response_format = None  # an answer without calls is none
-    limits = model._limits()  # noqa: SLF001  # our own class
+    limits = limits_of(model)
     return CallOptions(
         model, limits, offer, response_format, others.get("extra_headers")
     )

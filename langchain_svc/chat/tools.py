@@ -21,7 +21,7 @@ from .._base.safe_errors import safe_repr
 from .._calls import Format, PastCall, choice_text, offer_text, required_arguments
 from .._calls.reading import Tool
 from .._json import TYPE_NAMES, CompiledSchema, check_schema
-from .._service import did_you_mean
+from .._settings import did_you_mean
 from ..errors import SvcRequestError
 from .readers import ToolLike
 from .schemas import (

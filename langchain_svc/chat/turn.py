@@ -24,7 +24,7 @@ from langchain_core.outputs import ChatGeneration, ChatGenerationChunk, ChatResu
 from pydantic_core import from_json
 
 from .._base.tokens import TOKENS_A_TURN, count_tokens
-from .._service import Exchange
+from .._client import Exchange
 from .._text import (
     Joint,
     Pseudonymizer,

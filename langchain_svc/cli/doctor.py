@@ -199,7 +199,7 @@ def _check(interface: Interface, *, chat: bool) -> Iterator[_Finding]:
     """The status of the medical interface, the models of the others, and a chat."""
     if interface is MEDICAL:
         with svc.SvcMedicalStatus(**_TIMEOUTS) as tool:
-            _, duration = _timed(lambda: list(tool._pieces(tool._use({}).exchange)))  # noqa: SLF001  # our own class
+            _, duration = _timed(lambda: tool.invoke({}))
         yield _Finding("medical", "ok", f"GET status answered in {duration}")
     elif interface is GENERAL:
         with svc.ChatSvc(interface="general", **_TIMEOUTS) as model:
@@ -259,7 +259,7 @@ def _check_chat(model: Any) -> _Finding:
     """
     messages = [HumanMessage("Say OK.")]
     exchange = model._begin(messages, None, {"max_tokens": 5}, stream=True).exchange  # noqa: SLF001  # our own class
-    reads, duration = _timed(lambda: list(model._pieces(exchange)))  # noqa: SLF001  # our own class
+    reads, duration = _timed(lambda: list(model._client.read(exchange)))  # noqa: SLF001  # our own class
     label = exchange.head.headers.get("content-type", "no Content-Type")
     label = label.partition(";")[0][:60]
     about = About()

@@ -6,7 +6,7 @@ import logging
 from dataclasses import replace
 from typing import Any
 
-from .._service import Exchange, TryEnd
+from .._client import Exchange, TryEnd
 from ..errors import SvcError
 from ..tools.base import request_id, utc_now
 from .delivery import Audit, acall_program, call_program

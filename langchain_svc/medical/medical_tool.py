@@ -13,9 +13,10 @@ from langchain_core.runnables import RunnableConfig
 from pydantic import Discriminator, Field, PrivateAttr, Tag, model_validator
 
 from .._base.safe_errors import type_text
-from .._service import Secret, ServiceSettings, WholeParser, reveal_secret, url_of
+from .._client import WholeParser
+from .._settings import Secret, ServiceSettings, limits_of, new_exchange, url_of
 from .._wire import dump_json
-from ..config import MEDICAL, Interface
+from ..config import MEDICAL, Endpoint, Interface, reveal_secret
 from ..errors import SvcError, SvcRequestError
 from ..tools.base import ServiceTool, ToolOutput, ToolUse
 from .call_log import CallLog
@@ -255,14 +256,12 @@ class MedicalTool(MedicalSettings, ServiceTool):
             if record_fields:
                 summary = of_record(record, record_fields, report)
         body = request_body(wire_arguments, record, record_fields)
-        exchange = self._new_exchange(
-            MEDICAL,
-            endpoint.method,
-            endpoint.path,
+        exchange = new_exchange(
+            self,
+            Endpoint(MEDICAL, endpoint.method, endpoint.path, images=IMAGES),
             partial(WholeParser, read_answer),
-            self._limits(),
+            limits_of(self),
             body=dump_json(body) if record_fields else None,
-            images=IMAGES,
         )
         values = sent_values(wire_arguments, record, record_fields, report)
         thread = configurable(config).get("thread_id")

@@ -358,7 +358,7 @@ class PatientContext(Demographics):
         valid = {*cls.model_fields, *map(to_camel, cls.model_fields)}
         for name in values:
             if name not in valid:
-                from .._service import did_you_mean  # noqa: PLC0415  # few names are wrong
+                from .._settings import did_you_mean  # noqa: PLC0415  # few names are wrong
 
                 hint = ""
                 if name in _OF_A_REQUEST:

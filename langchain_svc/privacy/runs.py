@@ -1,6 +1,6 @@
 """`privacy="phi"`: the runs of models and tools are kept out of records.
 
-The core hands over each method by which LangChain begins a run (`_service/runs.py`). Here the
+The core hands over each method by which LangChain begins a run (`_settings/runs.py`). Here the
 run's callbacks are masked (`callbacks.py`), and an error leaves without the texts that it and its
 frames hold. The runnables that LangChain's own methods (`bind`, `with_retry`) wrap around a model
 or tool become private too.
@@ -26,7 +26,7 @@ from langchain_core.language_models import BaseLanguageModel
 from langchain_core.runnables import Runnable, RunnableBinding, RunnableSerializable
 from langchain_core.tools import StructuredTool, Tool
 
-from .._service import Privacy, keeps_runs
+from .._settings import Privacy, keeps_runs
 from ..errors import SvcError, SvcRequestError
 from .callbacks import PrivateCallbacks, private_config
 from .masks import masked_error

@@ -18,7 +18,7 @@ from datetime import UTC, datetime
 from typing import NamedTuple, Protocol
 
 from .._base.threads import new_lock
-from .._service import Wait
+from .._client import Wait
 from .estimates import Estimates
 
 Amounts = tuple[int, int, int]  # requests, tokens, cost in billionths

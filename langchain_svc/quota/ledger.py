@@ -30,7 +30,7 @@ from itertools import count
 from typing import NamedTuple
 
 from .._base.threads import new_lock
-from .._service import Wait
+from .._client import Wait
 from .plans import DAY, HOUR, MINUTE, Limit
 
 logger: logging.Logger = logging.getLogger("langchain_svc")

@@ -15,7 +15,7 @@ from weakref import WeakValueDictionary
 from .._base.safe_errors import safe_repr
 from .._base.shown import plain
 from .._base.threads import new_lock
-from .._service import BLOCK_LIMITS, CallSize, Wait
+from .._client import BLOCK_LIMITS, CallSize, Wait
 from .._wire import Price, rate_limit_of, read_prices
 from ..errors import SvcBudgetError, SvcConnectionError, SvcError, SvcRateLimitError
 from .budget_accounts import (

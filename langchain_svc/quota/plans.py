@@ -10,7 +10,7 @@ from dataclasses import dataclass, fields
 from typing import NamedTuple
 
 from .._base.safe_errors import safe_repr
-from .._service import suggests_fields
+from .._settings import suggests_fields
 
 MEMORY = "memory"  # the storage of a process by itself
 MINUTE = 60.0

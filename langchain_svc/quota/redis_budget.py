@@ -12,7 +12,7 @@ from typing import NamedTuple
 from weakref import WeakSet
 
 from .._base.threads import new_lock
-from .._service import Wait
+from .._client import Wait
 from ..errors import SvcConnectionError
 from .budget_accounts import NOTHING, Amounts, Bounds, Reservation, Standing, add
 from .estimates import Estimates

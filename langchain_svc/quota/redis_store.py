@@ -16,7 +16,7 @@ import time
 from contextlib import suppress
 from typing import Any, NamedTuple
 
-from .._service import Wait
+from .._client import Wait
 from ..errors import SvcConnectionError
 from .ledger import (
     BULK,

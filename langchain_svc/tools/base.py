@@ -15,7 +15,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from functools import partial
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, Self
+from typing import Annotated, Any, ClassVar, Literal, Self
 from urllib.parse import urlsplit
 
 from langchain_core.callbacks import (
@@ -29,25 +29,22 @@ from langchain_core.tools.base import ArgsSchema
 from pydantic import (
     BeforeValidator,
     ConfigDict,
-    PrivateAttr,
     ValidationError,
     model_validator,
 )
 
 from .._base.safe_errors import safe_repr
-from .._service import (
-    Exchange,
+from .._client import Exchange, LentClient
+from .._settings import (
     ServiceSettings,
     bounded_number,
     did_you_mean,
     keeps_runs,
+    refuse_incomplete_pickle,
     replaces,
 )
 from .._wire import safe_label
 from ..errors import SvcError, SvcRequestError
-
-if TYPE_CHECKING:
-    from .._http.connections import Connections
 
 ToolOutput = tuple[str, Any]
 """The text for the model and the artifact for the program."""
@@ -91,9 +88,6 @@ class ServiceTool(ServiceSettings, BaseTool):
 
     max_result_chars: Annotated[int, bounded_number(1, whole=True, text=True)] = 100_000
     """The most characters of a result that a model gets; the artifact is whole."""
-
-    # The toolkit that owns the tool's connections, and closes them.
-    _toolkit: ServiceToolkit | None = PrivateAttr(default=None)
 
     @model_validator(mode="after")
     def _complete(self) -> Self:
@@ -250,14 +244,14 @@ class ServiceTool(ServiceSettings, BaseTool):
         self, config: RunnableConfig, run: _RunManager, arguments: dict[str, Any]
     ) -> ToolOutput:
         with self._reported_use(run, config, arguments) as use:
-            (answer,) = self._pieces(use.exchange)
+            (answer,) = self._client.read(use.exchange)
             return self._shortened(use.process(answer))
 
     async def _acall(
         self, config: RunnableConfig, run: _RunManager, arguments: dict[str, Any]
     ) -> ToolOutput:
         with self._reported_use(run, config, arguments) as use:
-            (answer,) = [answer async for answer in self._apieces(use.exchange)]
+            (answer,) = [answer async for answer in self._client.aread(use.exchange)]
             return self._shortened(use.process(answer))
 
     def _shortened(self, output: ToolOutput) -> ToolOutput:
@@ -321,16 +315,6 @@ class ServiceTool(ServiceSettings, BaseTool):
                 error=error_type,
             )
 
-    def _connections_to(self, url: str) -> Connections:
-        if self._toolkit is None:
-            return super()._connections_to(url)
-        return self._toolkit._connections_to(url)  # noqa: SLF001  # the same package
-
-    def __copy__(self) -> Self:
-        copy = super().__copy__()
-        copy._toolkit = None  # it may get another address  # noqa: SLF001  # our own class
-        return copy
-
 
 _DEEPEST = 7  # levels inside an argument; no schema of a tool has half as many
 _MOST_BITS = 1024  # of an integer, as many as the largest float has
@@ -360,14 +344,16 @@ class ServiceToolkit(ServiceSettings, BaseToolkit):
 
     def _new_tool(self, kind: type[ServiceTool], **settings: Any) -> ServiceTool:
         """A tool of this kind, with the toolkit's values of the settings that both have."""
-        self._refuse_incomplete_pickle()  # a tool without its patient would ask the model for one
+        refuse_incomplete_pickle(
+            self
+        )  # a tool without its patient would ask the model for one
         shared = {
             name: getattr(self, name)
             for name in type(self).model_fields
             if name in kind.model_fields
         }
         tool = kind(**shared, **settings)
-        tool._toolkit = self  # noqa: SLF001  # the same package
+        tool._client = LentClient(self._client)  # noqa: SLF001  # our own class
         return tool
 
 

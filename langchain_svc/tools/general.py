@@ -14,8 +14,8 @@ from langchain_core.runnables import RunnableConfig
 from langchain_core.tools.base import ArgsSchema
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, SkipValidation
 
-from .._service import Exchange, WholeParser, bounded_number, url_of
-from .._service.vision import vision_exchange
+from .._client import Exchange, WholeParser
+from .._settings import bounded_number, limits_of, new_exchange, url_of
 from .._wire import general, image_endpoints
 from ..config import GENERAL, V1, Interface
 from ..errors import SvcRequestError, SvcResponseError
@@ -196,14 +196,12 @@ class SvcTranslate(ServiceTool):
     def _use(
         self, _: RunnableConfig, text: str, target: str, source: str | None = None
     ) -> ToolUse:
-        exchange = self._new_exchange(
-            GENERAL,
-            "POST",
-            general.TRANSLATE_PATH,
+        exchange = new_exchange(
+            self,
+            general.TRANSLATE,
             partial(WholeParser, general.read_translation),
-            self._limits(),
+            limits_of(self),
             body=general.translate_body(text, target=target, source=source),
-            closed=general.TRANSLATE_CLOSED,
         )
 
         def process(translation: general.Translation) -> ToolOutput:
@@ -305,7 +303,13 @@ class SvcAnalyzeImage(ServiceTool):
     def _use(
         self, _: RunnableConfig, image: str, task: image_endpoints.Task
     ) -> ToolUse:
-        exchange = vision_exchange(self, self._sendable(image), task, self._limits())
+        exchange = new_exchange(
+            self,
+            image_endpoints.VISION,
+            partial(WholeParser, partial(image_endpoints.read_analysis, task=task)),
+            limits_of(self),
+            body=image_endpoints.vision_body(self._sendable(image), task),
+        )
         handle = image.strip()
 
         def process(analysis: image_endpoints.ImageAnalysis) -> ToolOutput:
@@ -438,19 +442,12 @@ class SvcGenerateImage(ServiceTool):
         quality: image_endpoints.Quality | None = None,
         n: int | None = None,
     ) -> ToolUse:
-        interface = GENERAL
-        path = image_endpoints.GENERAL_GENERATE_PATH
-        if self.api == "v1":
-            interface = V1
-            path = image_endpoints.GENERATE_PATH
-        exchange = self._new_exchange(
-            interface,
-            "POST",
-            path,
+        exchange = new_exchange(
+            self,
+            image_endpoints.GENERATE[self.api],
             partial(WholeParser, image_endpoints.read_generated),
-            replace(self._limits(), resend=self.retry_lost),
+            replace(limits_of(self), resend=self.retry_lost),
             body=image_endpoints.generate_body(prompt, size=size, quality=quality, n=n),
-            closed=image_endpoints.GENERATE_CLOSED,
         )
         return ToolUse(exchange, partial(self._store, exchange, prompt))
 

@@ -8,7 +8,7 @@ from typing import Annotated, ClassVar, Literal
 from langchain_core.tools import BaseTool
 from pydantic import Field
 
-from .._service import url_of
+from .._settings import url_of
 from ..config import GENERAL, V1, Interface
 from ..images import ImageStore
 from .base import ServiceTool, ServiceToolkit, tool_selection

@@ -21,7 +21,7 @@ from pydantic import BaseModel
 from share import pairs, part
 
 import langchain_svc as svc
-from langchain_svc._service import MAKERS, RUNS
+from langchain_svc._settings import MAKERS, RUNS
 
 pytestmark = pytest.mark.filterwarnings(
     "ignore:astream_events version='v1'", "ignore:astream_log is deprecated"

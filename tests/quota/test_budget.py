@@ -13,7 +13,8 @@ from hypothesis import strategies as st
 from langchain_core.runnables import RunnableLambda
 
 import langchain_svc as svc
-from langchain_svc._service import settings
+from langchain_svc._settings import requests
+from langchain_svc.config import V1
 from langchain_svc.sandbox import Fault, Sandbox
 
 PRICES = {"svc-turbo": {"input": 1.0, "output": 2.0, "per_tokens": 1_000}}
@@ -198,13 +199,15 @@ def test_another_object_of_the_same_key_has_the_prices_and_nobody_the_key():
     with svc.SvcBudget(max_cost=100.0) as budget:
         svc.ChatSvc(base_url_v1=url, api_key=key, http_client=priced(2.0)).invoke("Hi")
     assert budget.used.cost == pytest.approx(2.0)
-    assert key not in repr(vars(settings))
+    assert key not in repr(vars(requests))
 
 
 def test_the_lists_of_many_tenants_are_bounded(monkeypatch):
-    monkeypatch.setattr(settings, "_LISTS", {})
+    monkeypatch.setattr(requests, "_LISTS", {})
+    url = "https://many.example/v1"
     for number in range(1_200):
-        settings.keep_prices("https://many.example", f"key {number}", {"m": None})
-    assert len(settings._LISTS) == 1_000
-    assert "m" in settings.listed_prices("https://many.example", "key 1199")
-    assert not settings.listed_prices("https://many.example", "key 1")
+        tenant = svc.ChatSvc(base_url_v1=url, api_key=f"key-{number}")
+        requests.keep_prices(tenant, V1, {"m": None})
+    assert len(requests._LISTS) == 1_000
+    assert "m" in requests.listed_prices(url, "key-1199")
+    assert not requests.listed_prices(url, "key-1")

@@ -10,8 +10,8 @@ import random
 import pytest
 
 import langchain_svc as svc
-from langchain_svc._service.exchange import converse
-from langchain_svc._service.steps import (
+from langchain_svc._client.exchange import converse
+from langchain_svc._client.steps import (
     READ,
     REFILL,
     STORE,

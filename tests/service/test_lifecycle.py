@@ -328,7 +328,7 @@ def test_a_call_leaves_no_cycle_that_holds_its_model(box, call, fault):
                 asyncio.run(on_a_loop(model))
             else:
                 list(getattr(model, call)("hi"))
-        alive.update(model._connections.values())
+        alive.update(model._client.connections.values())
 
     gc.collect()
     gc.disable()

@@ -12,8 +12,8 @@ from peers import RawServer, response
 from pydantic import ValidationError
 
 import langchain_svc as svc
-from langchain_svc._service.settings import ServiceSettings
-from langchain_svc.config import GENERAL, MEDICAL, V1
+from langchain_svc._settings import ServiceSettings, limits_of, new_exchange
+from langchain_svc.config import GENERAL, MEDICAL, V1, Endpoint
 from langchain_svc.sandbox import Sandbox
 
 URL = "https://svc.example/v1"
@@ -222,7 +222,7 @@ def test_a_key_goes_only_to_the_interfaces_it_was_given_for(kind, monkeypatch):
         assert {made.api_key.get_secret_value()} == keys
         for other in {V1, GENERAL, MEDICAL} - set(kind.interfaces):
             with pytest.raises(svc.SvcRequestError, match=f"no key for the {other.name} interface"):
-                made._new_exchange(other, "GET", "/models", list, made._limits())
+                new_exchange(made, Endpoint(other, "GET", "/models"), list, limits_of(made))
 
 
 def test_listed_models_bring_their_profiles():

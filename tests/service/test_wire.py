@@ -30,8 +30,8 @@ from peers import (
 from share import pairs
 
 import langchain_svc as svc
-from langchain_svc._http import connections, pools, sockets
-from langchain_svc._service import ON_WAIT
+from langchain_svc._client import ON_WAIT
+from langchain_svc._http import connections, sockets
 from langchain_svc.sandbox import Sandbox
 
 SOUND = b'{"choices":[{"message":{"content":"sound"},"finish_reason":"stop"}]}'
@@ -382,7 +382,7 @@ async def test_what_came_while_the_event_loop_was_blocked_is_not_late():
 
 
 async def test_connections_that_are_not_needed_any_more_are_closed(monkeypatch):
-    monkeypatch.setattr(pools, "_IDLE_SECONDS", 0.3)
+    monkeypatch.setattr(connections, "_IDLE_SECONDS", 0.3)
     with Sandbox() as box, svc.ChatSvc(**box.v1) as model:
         model.batch(["hi"] * 4)
         await model.abatch(["hi"] * 4)

@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from pydantic import BaseModel
     from pydantic.fields import FieldInfo
 
+
 # Fields whose annotations check nothing, since validators do, or whose secrets may be texts.
 _ACCEPTED_TYPES = {
     "api_key": "SecretStr | str | None",

@@ -2,7 +2,7 @@
 
 `converse` is a generator. It yields steps (`Open`, READ, CLOSE, `Sleep`, `Acquire`,
 `PutOnRecord`) and is sent the reply to each; anything else it yields is a piece of the answer for
-the caller. Two short drivers in `client.py` obey it, one blocking and one on an event loop.
+the caller. Two short drivers in `drivers.py` obey it, one blocking and one on an event loop.
 
 Rules:
 - A try is repeated after lost connections, timeouts and the statuses that come and go, at most

@@ -1,20 +1,72 @@
-"""The methods in which LangChain begins a run, and what may keep a run out of records.
+"""What a run may be: out of records, and with pseudonyms of its own.
 
-The core knows of private runs only what stands here: an object whose `privacy` is set hands each
-of its runs to `PrivateRuns`, which is the wing `langchain_svc.privacy`. Where `privacy` is None the
-methods are LangChain's own, and the wing is not imported.
+These are the methods in which LangChain begins a run. The core knows of private runs only what
+stands here: an object whose `privacy` is set hands each of its runs to `PrivateRuns`, which is the
+wing `langchain_svc.privacy`. Where `privacy` is None the methods are LangChain's own, and the wing
+is not imported.
 """
 
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import wraps
-from typing import Any, Literal, Protocol, TypeVar
+from typing import Any, Literal, Protocol, TypeGuard, TypeVar
+
+from langchain_core.runnables.config import var_child_runnable_config
 
 from .._base.lazy import import_late
+from .._base.safe_errors import safe_repr
+from .._client import refuse_trio
+from .._text import Pseudonymizer
 from ..errors import SvcRequestError
-from .pseudonyms import pseudonyms_of_run
+
+CONFIG_KEY = "svc_pseudonyms"
+"""The key of `config["configurable"]` that holds the pseudonyms of one run."""
+
+
+def check_pseudonyms(value: object) -> Pseudonymizer | None:
+    """A value of the setting or of a run.
+
+    Raises:
+        ValueError: It cannot hide and restore.
+    """
+    if value is None or _is_pseudonymizer(value):
+        return value
+    raise ValueError(
+        "must be Pseudonyms, such as Pseudonyms.from_fhir(record) or Pseudonyms(names=[...]), "
+        f"not {safe_repr(value)}"
+    )
+
+
+def _is_pseudonymizer(value: object) -> TypeGuard[Pseudonymizer]:
+    return all(
+        callable(getattr(value, name, None)) for name in ("hide", "restore", "restorer")
+    )
+
+
+def pseudonyms_of_run(
+    args: tuple[Any, ...], kwargs: Mapping[str, Any]
+) -> Pseudonymizer | None:
+    """The pseudonyms that a run's config brings; `args` are those behind `self`.
+
+    Raises:
+        SvcRequestError: They cannot hide and restore.
+    """
+    config = kwargs.get("config")
+    if config is None and len(args) > 1:
+        config = args[1]
+    if config is None or not isinstance(config, Mapping):
+        config = var_child_runnable_config.get()  # of the chain or agent around it
+    if not config:
+        return None
+    value = (config.get("configurable") or {}).get(CONFIG_KEY)
+    try:
+        return check_pseudonyms(value)
+    except ValueError as error:
+        problem = f"config['configurable']['{CONFIG_KEY}'] {error}"
+    raise SvcRequestError(problem)
+
 
 Privacy = Literal["phi"] | None
 Kind = TypeVar("Kind", bound="type[Any]")
@@ -116,21 +168,6 @@ def replaces(method: Callable[..., Any]) -> Callable[[Method], Method]:
     """Gives a method, which passes everything on, the signature of the one that it replaces."""
     decorate: Any = wraps(method)
     return decorate  # type: ignore[no-any-return]  # it returns what it gets
-
-
-def refuse_trio() -> None:
-    """LangChain's asynchronous methods are asyncio's; on trio they fail in ways that say little."""
-    trio = sys.modules.get("trio")
-    if trio is None:
-        return
-    try:
-        trio.lowlevel.current_task()  # trio before 0.28 has no `in_trio_task`
-    except RuntimeError:
-        return
-    raise SvcRequestError(
-        "Asynchronous calls run on asyncio, and this is trio. Call the blocking method in a "
-        "thread: await trio.to_thread.run_sync(model.invoke, question)"
-    )
 
 
 def set_uncached(model: Model) -> Model:

@@ -1,6 +1,6 @@
 """What a call of the service is made of, as values.
 
-The conversation of `exchange.py` yields the steps, `client.py` performs them, and the classes of
+The conversation of `exchange.py` yields the steps, `drivers.py` performs them, and the classes of
 the package say what to send and how to read it.
 """
 
@@ -14,7 +14,9 @@ from dataclasses import dataclass, field
 from functools import lru_cache
 from operator import attrgetter
 from types import MappingProxyType
-from typing import Any, Generic, NamedTuple, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, NamedTuple, Protocol, TypeVar
+
+from pydantic import SecretStr
 
 from .. import errors
 from .._http import FOREVER, Timeouts
@@ -31,6 +33,10 @@ from .._wire import (
     safe_text,
     v1,
 )
+
+if TYPE_CHECKING:
+    import httpx
+    import httpx2
 
 # -- retry budget ----------------------------------------------------------------------------------
 # The retry budget: what the calls of one object owe a failing service together.
@@ -50,7 +56,7 @@ TOKENS_A_SECOND = 10.0
 
 
 class RetryBudget:
-    """The tokens of one object. Copies and pickles begin with a full store.
+    """The tokens of the calls of one client.
 
     Attributes:
         answered_at: When the newest request was sent that the service has answered.
@@ -60,9 +66,6 @@ class RetryBudget:
         self._tokens = STORE
         self._refilled_at = 0.0
         self.answered_at: float = float("-inf")
-
-    def __reduce__(self) -> tuple[type[RetryBudget], tuple[()]]:
-        return RetryBudget, ()
 
     def take_token(self, now: float) -> bool:
         """Takes a token for a retry; False where there is none."""
@@ -98,6 +101,25 @@ class Request:
     secrets: tuple[str, ...] = field(default=(), repr=False)
     setting: str = "the base URL"
     """What errors call the setting that `url` comes from."""
+
+
+@dataclass(frozen=True)
+class Route:
+    """By which connections a request goes: those of a pool, or a client of the user's.
+
+    Attributes:
+        proxy: The URL of a proxy; None takes the environment's.
+        api_key: Whose connections they are: no two keys share a pool.
+        max_connections: The most requests at one time.
+        client: A blocking client of the user's.
+        async_client: An asynchronous one.
+    """
+
+    proxy: SecretStr | str | None = field(default=None, repr=False)
+    api_key: SecretStr | str | None = field(default=None, repr=False)
+    max_connections: int = 1024
+    client: httpx.Client | httpx2.Client | None = None
+    async_client: httpx.AsyncClient | httpx2.AsyncClient | None = None
 
 
 @dataclass(frozen=True)
@@ -371,6 +393,7 @@ class Exchange(Generic[T]):
     limits: Limits
     new_parser: Callable[[], AnswerParser[T]]
     retry_budget: RetryBudget = field(default_factory=RetryBudget)
+    route: Route = field(default=Route(), repr=False)
     limiter: RateLimiter | None = None
     try_log: TryLog | None = None
     clock: Callable[[], float] = time.monotonic

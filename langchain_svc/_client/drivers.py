@@ -245,10 +245,9 @@ class Link:
         return step.log.record(step.end)
 
 
-def run(
-    exchange: Exchange[T], connections: Connections, client: httpx.Client | None
-) -> Generator[T, None, None]:
+def run(exchange: Exchange[T], connections: Connections) -> Generator[T, None, None]:
     """The pieces of the answer, blocking."""
+    client = cast("httpx.Client | None", exchange.route.client)  # httpx2's is the same
     link = Link(connections, client)
     conversation = converse(exchange)
     reply: Reply = None
@@ -330,9 +329,10 @@ class AsyncLink:
 
 
 async def arun(
-    exchange: Exchange[T], connections: Connections, client: httpx.AsyncClient | None
+    exchange: Exchange[T], connections: Connections
 ) -> AsyncGenerator[T, None]:
     """The pieces of the answer, on the running event loop."""
+    client = cast("httpx.AsyncClient | None", exchange.route.async_client)  # as above
     link = AsyncLink(connections, client)
     conversation = converse(exchange)
     reply: Reply = None

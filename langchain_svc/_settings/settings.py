@@ -10,6 +10,7 @@ from __future__ import annotations
 import math
 import os
 from collections.abc import Collection, Iterator, Mapping, Sequence
+from copy import copy
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Self, TypeAlias
 
 from langchain_core.utils import from_env
@@ -26,30 +27,29 @@ from pydantic import (
 )
 
 from .._base.lazy import forks_wait_for_imports
-from .._base.safe_errors import safe_repr
-from .._http import client_kind
+from .._base.safe_errors import safe_constructor, safe_repr
+from .._client import Client
 from ..config import (
     Interface,
     check_headers,
     check_key,
     check_proxy,
     check_url,
+    client_kind,
     require_key,
     require_url,
 )
+from ..errors import SvcRequestError
 from .class_help import describe_lazily
 from .names import resolve_aliases, suggest_name
-from .pseudonyms import check_pseudonyms
-from .runs import Privacy
-from .steps import RetryBudget
+from .runs import Privacy, check_pseudonyms
 
 if TYPE_CHECKING:
     import httpx
     import httpx2
 
-    from .._http.connections import Connections
+    from .._client import UseLimit
     from .._text import Pseudonymizer
-    from .steps import UseLimit
 
 forks_wait_for_imports()
 
@@ -112,15 +112,6 @@ def _as_number(value: str | float) -> str | float:
 
 Seconds = Annotated[float, bounded_number(above=True, text=True)]
 Retries = Annotated[int, bounded_number(whole=True, text=True)]
-if TYPE_CHECKING:  # what the constructor accepts; a secret is kept as a SecretStr
-    Secret: TypeAlias = SecretStr | str | None
-    Limiting: TypeAlias = UseLimit | None
-    Client: TypeAlias = httpx.Client | httpx2.Client | None
-    Masks: TypeAlias = Pseudonymizer | None
-    AsyncClient: TypeAlias = httpx.AsyncClient | httpx2.AsyncClient | None
-else:  # their validators below check the others, with an error of their own
-    Secret = SecretStr | None
-    Limiting = Client = AsyncClient = Masks = object
 
 
 def url_of(interface: Interface) -> Any:
@@ -128,14 +119,37 @@ def url_of(interface: Interface) -> Any:
     return Field(default_factory=from_env(interface.url_env, default=None))
 
 
-def reveal_secret(secret: Secret) -> str | None:
-    if isinstance(secret, SecretStr):
-        return secret.get_secret_value()
-    return secret
+_FROM_ENVIRONMENT = ("api_key", "base_url_v1", "base_url", "medical_base_url")
+# A pickle may be kept in a file or sent to another machine.
+_UNPICKLABLE_FIELDS = (
+    "api_key",
+    "proxy",
+    "default_headers",
+    "patient",
+    "deliver",
+    "audit",
+    "audit_key",
+    "pseudonyms",
+)
+
+if TYPE_CHECKING:  # what the constructor accepts; a secret is kept as a SecretStr
+    Secret: TypeAlias = SecretStr | str | None
+    Limiting: TypeAlias = UseLimit | None
+    SyncClient: TypeAlias = httpx.Client | httpx2.Client | None
+    Masks: TypeAlias = Pseudonymizer | None
+    AsyncClient: TypeAlias = httpx.AsyncClient | httpx2.AsyncClient | None
+else:  # their validators below check the others, with an error of their own
+    Secret = SecretStr | None
+    Limiting = SyncClient = AsyncClient = Masks = object
 
 
-class SettingsFields(BaseModel):
-    """How to reach the service, how long to wait and how often to try."""
+@safe_constructor
+class ServiceSettings(BaseModel):
+    """How to reach the service, how long to wait and how often to try.
+
+    It stands first among the bases of a class, so that its constructor is the one that is called.
+    Copies share the clients that they were given; a pickle holds no key and no patient.
+    """
 
     # Of a mixin nobody makes an object: only the classes that stand on it are built when imported.
     model_config: ClassVar[ConfigDict] = ConfigDict(
@@ -184,7 +198,7 @@ class SettingsFields(BaseModel):
     insecure_hosts: Sequence[str] = ()
     """Hosts besides loopback that may be called over plain http."""
 
-    http_client: Client = Field(default=None, exclude=True, repr=False)
+    http_client: SyncClient = Field(default=None, exclude=True, repr=False)
     """An `httpx.Client` or `httpx2.Client` to use instead of our own connections. It is yours to
     close."""
 
@@ -208,9 +222,7 @@ class SettingsFields(BaseModel):
     # Fields that a pickle left out, and that this object may need to be given again.
     _unpicklable_fields: tuple[str, ...] = PrivateAttr(default=())
 
-    # By origin, since an interface may be spoken to over TLS or through a proxy and another not.
-    _connections: dict[str, Connections] = PrivateAttr(default_factory=dict)
-    _retry_budget: RetryBudget = PrivateAttr(default_factory=RetryBudget)
+    _client: Client = PrivateAttr(default_factory=Client)
 
     @classmethod
     def from_env(cls, **settings: Any) -> Self:
@@ -364,5 +376,100 @@ class SettingsFields(BaseModel):
             example = "SvcBudget(max_tokens=100_000)"
         raise ValueError(f"must be an object such as {example}, not {safe_repr(limit)}")
 
+    # -- copies and pickles ---------------------------------------------------------------------
 
-_FROM_ENVIRONMENT = ("api_key", "base_url_v1", "base_url", "medical_base_url")
+    def __copy__(self) -> Self:
+        copied = super().__copy__()
+        copied._client = copy(self._client)  # it may be given another route  # noqa: SLF001  # our own class
+        return copied
+
+    def __deepcopy__(self, memo: dict[int, Any] | None = None) -> Self:
+        # A client that was handed in is shared by the copies: it is its owner's to close.
+        memo = {} if memo is None else memo
+        for client in (self.http_client, self.http_async_client):
+            memo[id(client)] = client
+        return super().__deepcopy__(memo)
+
+    def model_copy(
+        self, *, update: Mapping[str, Any] | None = None, deep: bool = False
+    ) -> Self:
+        """A copy with other settings. Keys, headers and proxies are checked and kept as secrets.
+
+        Raises:
+            ValueError: One of these is not valid.
+        """
+        settings = dict(update or {})
+        for name in ("api_key", "proxy", "default_headers"):
+            value = settings.get(name)
+            if isinstance(value, str):
+                value = SecretStr(value)
+            if value is not None:
+                settings[name] = getattr(self, f"_check_{name}")(value)
+        return super().model_copy(update=settings, deep=deep)
+
+    def __getstate__(self) -> dict[Any, Any]:
+        if self.http_client is not None or self.http_async_client is not None:
+            raise SvcRequestError(
+                f"This {type(self).__name__} cannot be pickled: it uses an http_client of yours. "
+                "Make it without one, or make it anew in the other process"
+            )
+        bare = super().__copy__()
+        fields = vars(bare)
+        dropped = []
+        for name in _UNPICKLABLE_FIELDS:
+            value = fields.get(name)
+            # "per_run" says that each run names its patient, and names none itself.
+            if not value or value == "per_run":
+                continue
+            dropped.append(name)
+            fields[name] = {} if name == "default_headers" else None
+        bare._unpicklable_fields = tuple(dropped)  # noqa: SLF001  # our own class
+        if self.privacy and "images" in fields:
+            fields["images"] = fields["images"].emptied()
+        return super(ServiceSettings, bare).__getstate__()
+
+    def __setstate__(self, state: dict[Any, Any]) -> None:
+        super().__setstate__(state)
+        key = self._key_of_environment()
+        checked = None
+        if key is not None:
+            checked = self._check_api_key(SecretStr(key))
+        self.__dict__["api_key"] = checked
+
+    # -- closing --------------------------------------------------------------------------------
+
+    def close(self) -> None:
+        """Close all connections. The object stays usable: the next call opens new ones."""
+        self._client.close()
+
+    async def aclose(self) -> None:
+        """Close all connections, and wait until those of the running event loop are closed."""
+        await self._client.aclose()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self.aclose()
+
+
+def refuse_incomplete_pickle(settings: ServiceSettings) -> None:
+    """Raises where a field that a pickle left out was not given again.
+
+    Raises:
+        SvcRequestError: It names the fields.
+    """
+    dropped = settings._unpicklable_fields  # noqa: SLF001  # our own class
+    names = [name for name in dropped if not getattr(settings, name)]
+    if names:
+        raise SvcRequestError(
+            f"This {type(settings).__name__} comes from a pickle, which carries no "
+            f"{' and no '.join(names)}. Set the key's environment variable here, or give what "
+            f"is missing again: model_copy(update={{{names[0]!r}: ...}})"
+        )
