@@ -22,13 +22,13 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import NamedTuple
 
-from langchain_svc.chat.citations import (
+from langchain_svc.citations.passages import Passage, Passages
+from langchain_svc.citations.statements import (
     AnswerStatement,
     CitationParser,
     doubt_about,
     places_of,
 )
-from langchain_svc.chat.passages import Passage, Passages
 
 _NONCE = "b3nch"
 _SENTENCE = re.compile(r"(?<=[.!?])\s+(?=[A-Z])")

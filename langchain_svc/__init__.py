@@ -11,10 +11,10 @@ from ._base.lazy import lazy
 from ._version import __version__ as __version__
 
 if TYPE_CHECKING:  # for type checkers, which know no names made at run time
-    from .chat.agents import SvcCitations as SvcCitations
     from .chat.chat_models import ChatSvc as ChatSvc
     from .chat.interfaces import ListedModel as ListedModel
     from .chat.registration import register as register
+    from .citations.middleware import SvcCitations as SvcCitations
     from .errors import SvcAPIError as SvcAPIError
     from .errors import SvcAuthenticationError as SvcAuthenticationError
     from .errors import SvcBadRequestError as SvcBadRequestError
@@ -64,7 +64,7 @@ if TYPE_CHECKING:  # for type checkers, which know no names made at run time
     from .tools.toolkit import SvcToolkit as SvcToolkit
 
 _HOMES = {
-    "chat.agents": "SvcCitations",
+    "citations.middleware": "SvcCitations",
     "chat.chat_models": "ChatSvc",
     "chat.interfaces": "ListedModel",
     "chat.registration": "register",

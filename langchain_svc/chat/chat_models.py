@@ -529,10 +529,8 @@ class ChatSvc(CitingModel, BaseChatModel):
         answer = self._cited_answer(messages, kwargs)
         if answer is None:
             return ask(messages)
-        from .citing import cited_result, of_questions  # noqa: PLC0415  # most cite nothing
-
-        ask_about = partial(self._ask, stop, of_questions(kwargs))
-        return cited_result(answer, ask, ask_about)
+        ask_about = partial(self._ask, stop, self._of_questions(kwargs))
+        return answer.result(ask, ask_about)
 
     async def _agenerate(
         self,
@@ -545,10 +543,8 @@ class ChatSvc(CitingModel, BaseChatModel):
         answer = self._cited_answer(messages, kwargs)
         if answer is None:
             return await ask(messages)
-        from .citing import acited_result, of_questions  # noqa: PLC0415  # the same
-
-        ask_about = partial(self._aask, stop, of_questions(kwargs))
-        return await acited_result(answer, ask, ask_about)
+        ask_about = partial(self._aask, stop, self._of_questions(kwargs))
+        return await answer.aresult(ask, ask_about)
 
     def _stream(
         self,
@@ -561,10 +557,8 @@ class ChatSvc(CitingModel, BaseChatModel):
         answer = self._cited_answer(messages, kwargs)
         if answer is None:
             return stream(messages)
-        from .citing import cited_chunks, of_questions  # noqa: PLC0415  # the same
-
-        ask_about = partial(self._ask, stop, of_questions(kwargs))
-        return cited_chunks(answer, stream, ask_about)
+        ask_about = partial(self._ask, stop, self._of_questions(kwargs))
+        return answer.chunks(stream, ask_about)
 
     def _astream(
         self,
@@ -577,10 +571,8 @@ class ChatSvc(CitingModel, BaseChatModel):
         answer = self._cited_answer(messages, kwargs)
         if answer is None:
             return stream(messages)
-        from .citing import acited_chunks, of_questions  # noqa: PLC0415  # the same
-
-        ask_about = partial(self._aask, stop, of_questions(kwargs))
-        return acited_chunks(answer, stream, ask_about)
+        ask_about = partial(self._aask, stop, self._of_questions(kwargs))
+        return answer.achunks(stream, ask_about)
 
     def _ask(
         self,

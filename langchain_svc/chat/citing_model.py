@@ -2,24 +2,34 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Self
+from collections.abc import (
+    AsyncIterator,
+    Awaitable,
+    Callable,
+    Iterator,
+    Mapping,
+    Sequence,
+)
+from typing import TYPE_CHECKING, Any, Literal, Protocol, Self, TypeAlias
 
 from langchain_core.language_models import BaseChatModel, LanguageModelInput
 from langchain_core.messages import BaseMessage
+from langchain_core.outputs import ChatGenerationChunk, ChatResult
 from langchain_core.prompt_values import ChatPromptValue, PromptValue
 from langchain_core.runnables import RunnableBinding
 from langchain_core.runnables.configurable import RunnableConfigurableFields
-from pydantic import Field
+from pydantic import Field, field_validator
+from typing_extensions import TypeAliasType
 
+from .._base.lazy import import_late
 from ..config import reveal_secret
 from ..errors import SvcRequestError
 from .messages import conversation_nonce
 from .model import ServiceModel
-from .prepare import Citing, DocumentLike, Doubtful, Unsupported
+from .prepare import ANSWER_OPTIONS
 
 if TYPE_CHECKING:
-    from .citing import CitedAnswer
+    from langchain_core.documents import Document
 
 
 # -- bindings --------------------------------------------------------------------------------------
@@ -84,11 +94,76 @@ _MADE_ANEW = (
 )
 
 
+Unsupported = Literal["keep", "drop", "error"]
+"""What becomes of a statement whose quotes stand in no document."""
+Doubtful = Literal["mark", "ask"]
+"""What becomes of a statement that its quotes may not support."""
+DocumentLike = TypeAliasType("DocumentLike", "Document | str")
+"""A document that an answer may cite."""
+
+Ask: TypeAlias = Callable[[list[BaseMessage]], ChatResult]
+AsyncAsk: TypeAlias = Callable[[list[BaseMessage]], Awaitable[ChatResult]]
+Chunks: TypeAlias = Callable[[list[BaseMessage]], Iterator[ChatGenerationChunk]]
+AsyncChunks: TypeAlias = Callable[
+    [list[BaseMessage]], AsyncIterator[ChatGenerationChunk]
+]
+
+
+class CitedAnswer(Protocol):
+    """One answer that cites.
+
+    The first argument fetches the answer, and `ask_about` asks the model about statements in doubt.
+    """
+
+    def result(self, ask: Ask, ask_about: Ask) -> ChatResult: ...
+
+    async def aresult(self, ask: AsyncAsk, ask_about: AsyncAsk) -> ChatResult: ...
+
+    def chunks(
+        self, chunks: Chunks, ask_about: Ask
+    ) -> Iterator[ChatGenerationChunk]: ...
+
+    def achunks(
+        self, chunks: AsyncChunks, ask_about: AsyncAsk
+    ) -> AsyncIterator[ChatGenerationChunk]: ...
+
+
+class Citing(Protocol):
+    """What `with_citations` binds to a model; the wing `langchain_svc.citations` makes it."""
+
+    @property
+    def digest(self) -> str:
+        """What tells it from others in the keys of a cache, without any text."""
+
+    def messages_of(self, value: object) -> tuple[object, list[BaseMessage]]:
+        """The messages of an input, and the message that brings its documents, if it has any."""
+
+    def answer_to(
+        self, messages: Sequence[BaseMessage], nonce: str, *, marks: bool
+    ) -> CitedAnswer | None:
+        """The answer to a conversation; None where nothing is to be cited."""
+
+
+if TYPE_CHECKING:
+    Bound: TypeAlias = Citing | None
+else:  # a protocol, which Pydantic does not check
+    Bound = object
+
+
 class CitingModel(ServiceModel):
     """A mixin that stands before LangChain's `BaseChatModel`."""
 
-    citing: Citing | None = Field(default=None, exclude=True, repr=False)
+    citing: Bound = Field(default=None, exclude=True, repr=False)
     """What `with_citations` sets: the documents that answers cite, and how."""
+
+    @field_validator("citing")
+    @classmethod
+    def _check_citing(cls, citing: Any) -> Any:
+        if citing is None or hasattr(citing, "answer_to"):
+            return citing
+        raise ValueError(
+            "is what with_citations sets: ChatSvc().with_citations(documents)"
+        )
 
     def with_citations(
         self,
@@ -120,7 +195,6 @@ class CitingModel(ServiceModel):
                 nowhere.
             unsupported: What becomes of a statement whose quotes still stand nowhere: "keep" marks
                 it with a `non_standard_annotation`, "drop" leaves it out, "error" raises.
-
             doubtful: Whether the model is asked about statements that their quotes may not support,
                 too: "mark" only says so in their annotations.
 
@@ -128,31 +202,24 @@ class CitingModel(ServiceModel):
             SvcRequestError: An argument is wrong; or, from a call, there is nothing to cite.
             SvcOutputError: From a call, with `unsupported="error"`.
         """
-        from .citing import citing_of  # noqa: PLC0415  # most models cite nothing
-
-        citing = citing_of(documents, max_repairs, unsupported, doubtful)
+        wing = import_late("langchain_svc.citations")
+        citing = wing.citing_of(documents, max_repairs, unsupported, doubtful)
         return self.model_copy(update={"citing": citing})
 
     if not TYPE_CHECKING:  # LangChain's types hold
 
         def bind(self, **kwargs: Any) -> Any:
             """This model with settings for every call, which `with_citations` keeps."""
-            from .citing_model import SvcBinding  # noqa: PLC0415  # many bind nothing
-
             return SvcBinding.of(super().bind(**kwargs))
 
         def with_config(self, config: Any = None, **kwargs: Any) -> Any:
             """This model with a config for every call, which `with_citations` keeps."""
-            from .citing_model import SvcBinding  # noqa: PLC0415  # the same
-
             return SvcBinding.of(super().with_config(config, **kwargs))
 
         def configurable_fields(self, **kwargs: Any) -> Any:
             """This model with settings that a config may change; `with_citations` keeps that."""
             if "interface" in kwargs:  # its addresses and bounds are other ones
                 raise SvcRequestError(_MADE_ANEW)
-            from .citing_model import SvcConfigurableFields  # noqa: PLC0415  # the same
-
             return SvcConfigurableFields.of(super().configurable_fields(**kwargs))
 
     def _convert_input(self, model_input: LanguageModelInput) -> PromptValue:
@@ -160,9 +227,7 @@ class CitingModel(ServiceModel):
         convert = super()._convert_input  # type: ignore[misc]  # LangChain's
         if self.citing is None:
             return convert(model_input)
-        from .citing import input_with_documents  # noqa: PLC0415  # the same
-
-        messages, documents = input_with_documents(model_input)
+        messages, documents = self.citing.messages_of(model_input)
         prompt = convert(messages)
         if not documents:
             return prompt
@@ -174,11 +239,18 @@ class CitingModel(ServiceModel):
         """The answer that cites; None where nothing is to be cited."""
         if self.citing is None:
             return None
-        from .citing import answer_of  # noqa: PLC0415  # most models cite nothing
-
         nonce = conversation_nonce(messages, reveal_secret(self.api_key) or "")
         marks = settings.get("response_format") is None
-        return answer_of(self.citing, messages, nonce, marks=marks)
+        return self.citing.answer_to(messages, nonce, marks=marks)
+
+    @staticmethod
+    def _of_questions(settings: Mapping[str, Any]) -> dict[str, Any]:
+        """The settings of a question about an answer, which offers no tools."""
+        return {
+            name: value
+            for name, value in settings.items()
+            if name not in ANSWER_OPTIONS
+        }
 
     def _get_llm_string(self, stop: list[str] | None = None, **kwargs: Any) -> str:
         llm_string: str = super()._get_llm_string(stop, **kwargs)  # type: ignore[misc]  # LangChain's

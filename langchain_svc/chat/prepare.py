@@ -6,7 +6,6 @@ import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache, partial
-from hashlib import sha256
 from typing import (
     TYPE_CHECKING,
     Annotated,
@@ -19,9 +18,6 @@ from typing import (
 
 from langchain_core.messages import BaseMessage
 from pydantic import AfterValidator, BeforeValidator, TypeAdapter, ValidationError
-from pydantic_core import CoreSchema
-from pydantic_core.core_schema import is_instance_schema
-from typing_extensions import TypeAliasType
 
 from .._base.safe_errors import safe_repr
 from .._base.tokens import TOKENS_A_TURN, estimate_tokens
@@ -51,7 +47,6 @@ from .turn import NewExchange, Turn
 if TYPE_CHECKING:
     from typing import Self
 
-    from langchain_core.documents import Document
     from langchain_core.language_models import ModelProfile
 
     from .._calls import ToolFormat
@@ -144,11 +139,6 @@ OnCut = Annotated[_Cut | None, BeforeValidator(_check_on_cut)]
 _Way = Literal["ask", "prefill"]
 ContinueBy = Annotated[_Way, BeforeValidator(_check_continue_by)]
 """How a model is told to go on with an answer that was cut off."""
-Unsupported = Literal["keep", "drop", "error"]
-Doubtful = Literal["mark", "ask"]
-"""What becomes of a statement whose quotes stand in no document."""
-DocumentLike = TypeAliasType("DocumentLike", "Document | str")
-"""A document that an answer may cite."""
 ModelId = Annotated[str, BeforeValidator(_check_model)]
 Temperature = Annotated[
     float, bounded_number(v1.LOWEST_TEMPERATURE, v1.HIGHEST_TEMPERATURE, text=True)
@@ -162,53 +152,12 @@ _Headers = Annotated[dict[str, str], AfterValidator(check_headers)]
 _DEEPEST = 100  # levels, which whatever reads JSON can read
 
 # What an answer is to be.
-_ANSWER_OPTIONS = frozenset(
+ANSWER_OPTIONS = frozenset(
     {"tools", "tool_choice", "parallel_tool_calls", "response_format"}
 )
 # Those and LangChain's own, which have done their work before, are not checked here.
-_PASSED = _ANSWER_OPTIONS | {"stream", "strict"}
+_PASSED = ANSWER_OPTIONS | {"stream", "strict"}
 _CHAT_OPTIONS = _PASSED | {"extra_headers"}
-
-
-@dataclass(frozen=True, repr=False)
-class Citing:
-    """What `with_citations` binds to a model.
-
-    Attributes:
-        documents: What its answers may cite; None: what the call or the messages bring.
-        max_repairs: How often the model may be asked about statements in doubt.
-        unsupported: What becomes of a statement whose quotes stand nowhere.
-        doubtful: Whether the model is asked about statements that quotes may not support, too.
-        required: Whether a call without any document is refused.
-    """
-
-    documents: tuple[DocumentLike, ...] | None = None
-    max_repairs: int = 1
-    unsupported: Unsupported = "keep"
-    doubtful: Doubtful = "mark"
-    required: bool = True
-
-    @classmethod
-    def __get_pydantic_core_schema__(cls, *_: object) -> CoreSchema:
-        return is_instance_schema(
-            cls
-        )  # its documents are looked at where they are used
-
-    def __repr__(self) -> str:
-        return "<citing>"
-
-    @property
-    def digest(self) -> str:
-        """What tells it from others in the keys of a cache, without any text."""
-        texts = [repr(document) for document in self.documents or ()]
-        settings = (
-            self.documents is None,
-            texts,
-            self.max_repairs,
-            self.unsupported,
-            self.doubtful,
-        )
-        return sha256(repr(settings).encode(errors="replace")).hexdigest()
 
 
 class ChatModel(LimitSettings, Protocol):
@@ -293,7 +242,7 @@ def call_options(
     model, others = _call_settings(model, stop, settings)
     offer = None
     response_format = None
-    if others.keys() & _ANSWER_OPTIONS:
+    if others.keys() & ANSWER_OPTIONS:
         from .structured import read_response_format  # noqa: PLC0415  # most calls want a text
         from .tools import tool_request  # noqa: PLC0415  # the same
 

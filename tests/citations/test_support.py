@@ -3,7 +3,8 @@
 import pytest
 
 from benchmarks.citations import SUPPORTED, UNSUPPORTED, measure, totals
-from langchain_svc.chat.citations import (
+from langchain_svc.citations.passages import Passage, Passages
+from langchain_svc.citations.statements import (
     AnswerStatement,
     CitationReport,
     Quote,
@@ -11,8 +12,7 @@ from langchain_svc.chat.citations import (
     doubt_about,
     places_of,
 )
-from langchain_svc.chat.passages import Passage, Passages
-from langchain_svc.chat.support import doubt_of
+from langchain_svc.citations.support import doubt_of
 
 # Sentences of ours, with what papers have: numbers, units, comparators, negations, comparisons.
 TEXTS = [

@@ -7,7 +7,7 @@ import re
 import pytest
 from share import fewer, part
 
-from langchain_svc.chat.answer_statements import CitationParser
+from langchain_svc.citations.statements import CitationParser
 
 NONCE = "5ec3e7"
 PIECES = [

@@ -8,10 +8,10 @@ from typing import Any, TypeAlias
 
 from .._base.middleware import Middleware, require_langchain
 from .._base.safe_errors import type_text
+from ..chat.chat_models import ChatSvc
+from ..chat.citing_model import Doubtful, Unsupported
 from ..errors import SvcRequestError
-from .chat_models import ChatSvc
 from .citing import citing_of
-from .prepare import Doubtful, Unsupported
 
 # LangChain's, which may not be installed when type hints are read.
 Request: TypeAlias = Any

@@ -10,10 +10,10 @@ from langchain_core.documents import Document
 from langchain_core.messages import BaseMessage, HumanMessage, ToolMessage
 
 from .._base.safe_errors import safe_repr
+from ..chat.citing_model import DocumentLike
 from ..errors import SvcRequestError
-from .citations import passages_block
 from .passages import Passage, Passages
-from .prepare import DocumentLike
+from .statements import passages_block
 
 Block: TypeAlias = dict[str, Any]
 DOCUMENTS = "svc_documents"

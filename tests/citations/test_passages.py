@@ -4,7 +4,7 @@ import random
 
 import pytest
 
-from langchain_svc.chat.passages import Passage, Passages, words_of
+from langchain_svc.citations.passages import Passage, Passages, words_of
 
 TEXTS = {
     "en": 'The final dose is 2.5 mg, "not 25 mg". It was well-known in Smith\'s trial of 2020. '

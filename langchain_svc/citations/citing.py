@@ -1,4 +1,4 @@
-"""A chat model that cites: what it is bound to, and how its answers are fetched and checked.
+"""What `with_citations` binds to a model: how its answers are fetched, checked and given out.
 
 The model itself yields what was checked, so that every stream of it shows that: of an agent, a
 graph, a callback or a front end.
@@ -9,15 +9,14 @@ from __future__ import annotations
 import json
 from collections.abc import (
     AsyncIterator,
-    Awaitable,
-    Callable,
     Iterable,
     Iterator,
     Mapping,
     Sequence,
 )
 from dataclasses import dataclass, replace
-from typing import Any, TypeAlias, get_args
+from hashlib import sha256
+from typing import Any, get_args
 
 from langchain_core.documents import Document
 from langchain_core.messages import (
@@ -32,8 +31,26 @@ from langchain_core.messages.tool import tool_call_chunk
 from langchain_core.outputs import ChatGeneration, ChatGenerationChunk, ChatResult
 
 from .._base.safe_errors import safe_repr, type_text
+from ..chat.citing_model import (
+    Ask,
+    AsyncAsk,
+    AsyncChunks,
+    Chunks,
+    DocumentLike,
+    Doubtful,
+    Unsupported,
+)
 from ..errors import SvcOutputError, SvcRequestError
-from .citations import (
+from .passages import Passage, Place
+from .sources import (
+    DOCUMENTS,
+    Block,
+    CitedConversation,
+    cited_conversation,
+    harmless,
+    statement_key,
+)
+from .statements import (
     AnswerStatement,
     CitationParser,
     CitationReport,
@@ -42,16 +59,6 @@ from .citations import (
     places_of,
     read_repairs,
     repair_question,
-)
-from .passages import Passage, Place
-from .prepare import Citing, DocumentLike, Doubtful, Unsupported
-from .sources import (
-    DOCUMENTS,
-    Block,
-    CitedConversation,
-    cited_conversation,
-    harmless,
-    statement_key,
 )
 
 # -- cited answers ---------------------------------------------------------------------------------
@@ -221,6 +228,56 @@ class CitedAnswer:
         ]
         return {**self.report.as_metadata(), "documents": documents}
 
+    # -- fetching it -----------------------------------------------------------------------------
+
+    def result(self, ask: Ask, ask_about: Ask) -> ChatResult:
+        """A whole answer, and what the model says about its statements in doubt."""
+        result = ask(self.conversation.messages)
+        cited = CitedMessages(self)
+        cited.add(_message_of(result))
+        questions = cited.questions()
+        while questions is not None:
+            questions = cited.repair(_message_of(ask_about(questions)))
+        return _with_message(result, whole_message(cited.ending()))
+
+    async def aresult(self, ask: AsyncAsk, ask_about: AsyncAsk) -> ChatResult:
+        """The async version of `result`."""
+        result = await ask(self.conversation.messages)
+        cited = CitedMessages(self)
+        cited.add(_message_of(result))
+        questions = cited.questions()
+        while questions is not None:
+            questions = cited.repair(_message_of(await ask_about(questions)))
+        return _with_message(result, whole_message(cited.ending()))
+
+    def chunks(self, chunks: Chunks, ask_about: Ask) -> Iterator[ChatGenerationChunk]:
+        """The answer as it comes, up to the first statement in doubt; then the rest."""
+        cited = CitedMessages(self)
+        info = None
+        for chunk in chunks(self.conversation.messages):
+            info = chunk.generation_info or info
+            yield from _shown(cited, chunk)
+        questions = cited.questions()
+        while questions is not None:
+            questions = cited.repair(_message_of(ask_about(questions)))
+        yield from _ending(cited, info)
+
+    async def achunks(
+        self, chunks: AsyncChunks, ask_about: AsyncAsk
+    ) -> AsyncIterator[ChatGenerationChunk]:
+        """The async version of `chunks`."""
+        cited = CitedMessages(self)
+        info = None
+        async for chunk in chunks(self.conversation.messages):
+            info = chunk.generation_info or info
+            for shown in _shown(cited, chunk):
+                yield shown
+        questions = cited.questions()
+        while questions is not None:
+            questions = cited.repair(_message_of(await ask_about(questions)))
+        for chunk in _ending(cited, info):
+            yield chunk
+
 
 def _span(statement: AnswerStatement) -> dict[str, int]:
     """Where in its text a statement stands, without what stands behind its last mark."""
@@ -334,34 +391,113 @@ def whole_message(chunks: Sequence[AIMessageChunk]) -> AIMessage:
     return message
 
 
+def _shown(
+    cited: CitedMessages, chunk: ChatGenerationChunk
+) -> Iterator[ChatGenerationChunk]:
+    message = cited.add(chunk.message)  # type: ignore[arg-type]  # a chat model's are AIMessages
+    if message is not None:
+        yield ChatGenerationChunk(
+            message=message, generation_info=chunk.generation_info
+        )
+
+
+def _ending(
+    cited: CitedMessages, info: dict[str, Any] | None
+) -> Iterator[ChatGenerationChunk]:
+    *rest, last = cited.ending()
+    yield from (ChatGenerationChunk(message=message) for message in rest)
+    yield ChatGenerationChunk(message=last, generation_info=info)
+
+
+def _message_of(result: ChatResult) -> AIMessage:
+    message = result.generations[0].message
+    if not isinstance(message, AIMessage):
+        raise TypeError(type(message))
+    return message
+
+
+def _with_message(result: ChatResult, message: AIMessage) -> ChatResult:
+    generation = ChatGeneration(
+        message=message, generation_info=result.generations[0].generation_info
+    )
+    return ChatResult(generations=[generation], llm_output=result.llm_output)
+
+
 # -- citing ----------------------------------------------------------------------------------------
 
-Ask: TypeAlias = Callable[[list[BaseMessage]], ChatResult]
-AsyncAsk: TypeAlias = Callable[[list[BaseMessage]], Awaitable[ChatResult]]
-Chunks: TypeAlias = Callable[[list[BaseMessage]], Iterator[ChatGenerationChunk]]
-AsyncChunks: TypeAlias = Callable[
-    [list[BaseMessage]], AsyncIterator[ChatGenerationChunk]
-]
 
+@dataclass(frozen=True, repr=False)
+class Citing:
+    """What `with_citations` binds to a model.
 
-def answer_of(
-    citing: Citing, messages: Sequence[BaseMessage], nonce: str, *, marks: bool
-) -> CitedAnswer | None:
-    """The answer to be read; None where nothing is there to cite.
-
-    Raises:
-        SvcRequestError: Nothing is there, and something has to be.
+    Attributes:
+        documents: What its answers may cite; None: what the call or the messages bring.
+        max_repairs: How often the model may be asked about statements in doubt.
+        unsupported: What becomes of a statement whose quotes stand nowhere.
+        doubtful: Whether the model is asked about statements that quotes may not support, too.
+        required: Whether a call without any document is refused.
     """
-    conversation = cited_conversation(messages, citing.documents, nonce, marks=marks)
-    if conversation is not None:
-        return CitedAnswer(conversation, citing)
-    if not citing.required:
-        return None
-    raise SvcRequestError(
-        "There is nothing to cite: give documents= to with_citations, pass "
-        '{"messages": ..., "documents": [...]}, or have search_result blocks or tool '
-        "messages with Documents as their artifact in the conversation"
-    )
+
+    documents: tuple[DocumentLike, ...] | None = None
+    max_repairs: int = 1
+    unsupported: Unsupported = "keep"
+    doubtful: Doubtful = "mark"
+    required: bool = True
+
+    def __repr__(self) -> str:
+        return "<citing>"
+
+    @property
+    def digest(self) -> str:
+        """What tells it from others in the keys of a cache, without any text."""
+        texts = [repr(document) for document in self.documents or ()]
+        settings = (
+            self.documents is None,
+            texts,
+            self.max_repairs,
+            self.unsupported,
+            self.doubtful,
+        )
+        return sha256(repr(settings).encode(errors="replace")).hexdigest()
+
+    def messages_of(self, value: object) -> tuple[object, list[BaseMessage]]:
+        """The messages of an input, and the message that brings its documents, if it has any.
+
+        Raises:
+            SvcRequestError: It has other keys.
+        """
+        if not isinstance(value, Mapping) or "messages" not in value:
+            return value, []
+        unknown = value.keys() - {"messages", "documents"}
+        if unknown:
+            raise SvcRequestError(
+                f"An input of with_citations has messages and documents, not {sorted(unknown)}"
+            )
+        documents = value.get("documents")
+        if documents is None:
+            return value["messages"], []
+        listed = list(_listed(documents))
+        brought = HumanMessage("", additional_kwargs={DOCUMENTS: listed})
+        return value["messages"], [brought]
+
+    def answer_to(
+        self, messages: Sequence[BaseMessage], nonce: str, *, marks: bool
+    ) -> CitedAnswer | None:
+        """The answer to be read; None where nothing is there to cite.
+
+        Raises:
+            SvcRequestError: Nothing is there, and something has to be.
+        """
+        conversation = cited_conversation(messages, self.documents, nonce, marks=marks)
+        if conversation is not None:
+            return CitedAnswer(conversation, self)
+        if not self.required:
+            return None
+        raise SvcRequestError(
+            "There is nothing to cite: give documents= to with_citations, pass "
+            '{"messages": ..., "documents": [...]}, or have search_result blocks or tool '
+            "messages with Documents as their artifact in the conversation"
+        )
 
 
 def citing_of(
@@ -402,124 +538,3 @@ def _listed(documents: Sequence[DocumentLike]) -> tuple[DocumentLike, ...]:
             "write [document]"
         )
     return tuple(documents)
-
-
-_OF_THE_ANSWER = frozenset(
-    {"tools", "tool_choice", "parallel_tool_calls", "response_format"}
-)
-
-
-def of_questions(settings: Mapping[str, Any]) -> dict[str, Any]:
-    """The settings of a question about an answer, which offers no tools."""
-    return {
-        name: value for name, value in settings.items() if name not in _OF_THE_ANSWER
-    }
-
-
-def input_with_documents(value: object) -> tuple[object, list[BaseMessage]]:
-    """The messages of an input, and the message that brings its documents, if it has any.
-
-    Raises:
-        SvcRequestError: It has other keys.
-    """
-    if not isinstance(value, Mapping) or "messages" not in value:
-        return value, []
-    unknown = value.keys() - {"messages", "documents"}
-    if unknown:
-        raise SvcRequestError(
-            f"An input of with_citations has messages and documents, not {sorted(unknown)}"
-        )
-    documents = value.get("documents")
-    if documents is None:
-        return value["messages"], []
-    listed = list(_listed(documents))
-    brought = HumanMessage("", additional_kwargs={DOCUMENTS: listed})
-    return value["messages"], [brought]
-
-
-def cited_result(answer: CitedAnswer, ask: Ask, ask_about: Ask) -> ChatResult:
-    """A whole answer, and what the model says about its statements in doubt."""
-    result = ask(answer.conversation.messages)
-    cited = CitedMessages(answer)
-    cited.add(_message_of(result))
-    questions = cited.questions()
-    while questions is not None:
-        questions = cited.repair(_message_of(ask_about(questions)))
-    return _with_message(result, whole_message(cited.ending()))
-
-
-async def acited_result(
-    answer: CitedAnswer, ask: AsyncAsk, ask_about: AsyncAsk
-) -> ChatResult:
-    """The async version of `cited_result`."""
-    result = await ask(answer.conversation.messages)
-    cited = CitedMessages(answer)
-    cited.add(_message_of(result))
-    questions = cited.questions()
-    while questions is not None:
-        questions = cited.repair(_message_of(await ask_about(questions)))
-    return _with_message(result, whole_message(cited.ending()))
-
-
-def cited_chunks(
-    answer: CitedAnswer, chunks: Chunks, ask_about: Ask
-) -> Iterator[ChatGenerationChunk]:
-    """The answer as it comes, up to the first statement in doubt; then the rest."""
-    cited = CitedMessages(answer)
-    info = None
-    for chunk in chunks(answer.conversation.messages):
-        info = chunk.generation_info or info
-        yield from _shown(cited, chunk)
-    questions = cited.questions()
-    while questions is not None:
-        questions = cited.repair(_message_of(ask_about(questions)))
-    yield from _ending(cited, info)
-
-
-async def acited_chunks(
-    answer: CitedAnswer, chunks: AsyncChunks, ask_about: AsyncAsk
-) -> AsyncIterator[ChatGenerationChunk]:
-    """The async version of `cited_chunks`."""
-    cited = CitedMessages(answer)
-    info = None
-    async for chunk in chunks(answer.conversation.messages):
-        info = chunk.generation_info or info
-        for shown in _shown(cited, chunk):
-            yield shown
-    questions = cited.questions()
-    while questions is not None:
-        questions = cited.repair(_message_of(await ask_about(questions)))
-    for chunk in _ending(cited, info):
-        yield chunk
-
-
-def _shown(
-    cited: CitedMessages, chunk: ChatGenerationChunk
-) -> Iterator[ChatGenerationChunk]:
-    message = cited.add(chunk.message)  # type: ignore[arg-type]  # a chat model's are AIMessages
-    if message is not None:
-        yield ChatGenerationChunk(
-            message=message, generation_info=chunk.generation_info
-        )
-
-
-def _ending(
-    cited: CitedMessages, info: dict[str, Any] | None
-) -> Iterator[ChatGenerationChunk]:
-    *rest, last = cited.ending()
-    yield from (ChatGenerationChunk(message=message) for message in rest)
-    yield ChatGenerationChunk(message=last, generation_info=info)
-
-
-def _message_of(result: ChatResult) -> AIMessage:
-    message = result.generations[0].message
-    if not isinstance(message, AIMessage):
-        raise TypeError(type(message))
-    return message
-
-
-def _with_message(result: ChatResult, message: AIMessage) -> ChatResult:
-    generation = ChatGeneration(
-        message=message, generation_info=result.generations[0].generation_info
-    )
-    return ChatResult(generations=[generation], llm_output=result.llm_output)

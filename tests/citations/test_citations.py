@@ -16,7 +16,7 @@ from share import part
 from test_passages import TEXTS, copied, spans
 
 from langchain_svc import ChatSvc, SvcCitations, SvcOutputError, SvcRequestError
-from langchain_svc.chat.passages import words_of
+from langchain_svc.citations.passages import words_of
 from langchain_svc.sandbox import Sandbox
 
 NONCE = "5ec3e7"
