@@ -197,7 +197,7 @@ CANARIES = [
     Canary("langchain_core: the lists of a manager are copied, or replaced where they are false: __bool__",
         "privacy/callbacks.py", "Texts of private runs reach the handlers that the environment adds.",
         an_empty_list_keeps_its_masks),
-    Canary("httpx and httpcore: the loggers, and the arguments of getMessage", "_service/client.py",
+    Canary("httpx and httpcore: the loggers, and the arguments of getMessage", "_client/drivers.py",
         "At DEBUG and INFO, logs repeat what the service says, which may be a key.",
         logs_say_no_more_than_what_happened),
 ]  # fmt: skip

@@ -53,7 +53,7 @@ def test_the_fields_of_a_chat_are_written_once_and_known_everywhere():
         methods[method].body
         for path, methods in ROUTES.items()
         for method in methods
-        if path.endswith(v1.CHAT_PATH)
+        if path.endswith(v1.CHAT.path)
     )
     places = {
         "CompletionBody in langchain_svc/sandbox/endpoints.py": chat.model_fields.keys(),

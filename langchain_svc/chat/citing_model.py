@@ -109,7 +109,7 @@ AsyncChunks: TypeAlias = Callable[
 ]
 
 
-class CitedAnswer(Protocol):
+class CitingAnswer(Protocol):
     """One answer that cites.
 
     The first argument fetches the answer, and `ask_about` asks the model about statements in doubt.
@@ -128,7 +128,7 @@ class CitedAnswer(Protocol):
     ) -> AsyncIterator[ChatGenerationChunk]: ...
 
 
-class Citing(Protocol):
+class Citations(Protocol):
     """What `with_citations` binds to a model; the wing `langchain_svc.citations` makes it."""
 
     @property
@@ -140,12 +140,12 @@ class Citing(Protocol):
 
     def answer_to(
         self, messages: Sequence[BaseMessage], nonce: str, *, marks: bool
-    ) -> CitedAnswer | None:
+    ) -> CitingAnswer | None:
         """The answer to a conversation; None where nothing is to be cited."""
 
 
 if TYPE_CHECKING:
-    Bound: TypeAlias = Citing | None
+    Bound: TypeAlias = Citations | None
 else:  # a protocol, which Pydantic does not check
     Bound = object
 
@@ -235,7 +235,7 @@ class CitingModel(ServiceModel):
 
     def _cited_answer(
         self, messages: Sequence[BaseMessage], settings: Mapping[str, Any]
-    ) -> CitedAnswer | None:
+    ) -> CitingAnswer | None:
         """The answer that cites; None where nothing is to be cited."""
         if self.citing is None:
             return None

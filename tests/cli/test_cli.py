@@ -110,7 +110,7 @@ def test_what_fails_is_one_line_that_says_what_to_do(
 ):
     for name, value in environment.items():
         monkeypatch.setenv(name, value)
-    monkeypatch.setattr("langchain_svc._service.exchange._FIRST_BACKOFF", 0.01)
+    monkeypatch.setattr("langchain_svc._client.exchange._FIRST_BACKOFF", 0.01)
     assert cli.main(words) == code, "2 where nothing was sent"
     line = only_line(capsys.readouterr())
     assert all(part in line for part in said), line
@@ -141,7 +141,7 @@ def test_what_is_mistyped_is_told_in_the_words_of_a_shell(words, said, capsys):
 
 def test_an_address_with_a_letter_too_many_is_named(service, monkeypatch, capsys):
     monkeypatch.setenv("SVC_BASE_URL_V1", service.env["SVC_BASE_URL_V1"].replace("http", "https"))
-    monkeypatch.setattr("langchain_svc._service.exchange._FIRST_BACKOFF", 0.01)
+    monkeypatch.setattr("langchain_svc._client.exchange._FIRST_BACKOFF", 0.01)
     assert cli.main(["models"]) == 1
     assert "its address begins with http://" in only_line(capsys.readouterr())
 
