@@ -6,9 +6,10 @@ import json
 import math
 from typing import Any
 
+from langchain_svc._json.parser import PartialObject, read_json
+
 from langchain_svc._json.answer import read_answer
 from langchain_svc._json.fit import SchemaMismatch, fit_schema, problems
-from langchain_svc._json.lenient import PartialObject, read_json
 from langchain_svc._json.parser import JsonValue
 
 from .draw import Draw, cut

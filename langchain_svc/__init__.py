@@ -60,8 +60,8 @@ if TYPE_CHECKING:  # for type checkers, which know no names made at run time
     from .quota.quota import SvcQuota as SvcQuota
     from .tools.general import SvcAnalyzeImage as SvcAnalyzeImage
     from .tools.general import SvcGenerateImage as SvcGenerateImage
+    from .tools.general import SvcToolkit as SvcToolkit
     from .tools.general import SvcTranslate as SvcTranslate
-    from .tools.toolkit import SvcToolkit as SvcToolkit
 
 _HOMES = {
     "citations.middleware": "SvcCitations",
@@ -92,8 +92,7 @@ _HOMES = {
     "quota.limiter": "BudgetUse SvcBudget bulk_priority",
     "quota.plans": "Plan",
     "quota.quota": "QuotaLimit QuotaSnapshot SvcQuota",
-    "tools.general": "SvcAnalyzeImage SvcGenerateImage SvcTranslate",
-    "tools.toolkit": "SvcToolkit",
+    "tools.general": "SvcAnalyzeImage SvcGenerateImage SvcToolkit SvcTranslate",
 }
 """Each public name, by the module that has it."""
 

@@ -56,7 +56,7 @@ def classes(names):
 
 DOORS = classes(test_leaks.DOORS)
 TABLES = {  # table: the classes that need a row there, and those that have one
-    "_TOOLS in langchain_svc/tools/toolkit.py or langchain_svc/medical/tools.py": (
+    "_TOOLS in langchain_svc/tools/general.py or langchain_svc/medical/tools.py": (
         TOOLS.keys(),
         {
             type(tool).__name__

@@ -3,9 +3,15 @@
 from .answer import read_answer
 from .fit import SchemaMismatch, fit_schema
 from .form import Form, form_of
-from .lenient import PartialObject, attempt_json, once, read_json, refuse_constant
 from .malformed import check_schema
-from .parser import JsonValue
+from .parser import (
+    JsonValue,
+    PartialObject,
+    attempt_json,
+    once,
+    read_json,
+    refuse_constant,
+)
 from .scalars import dump, shortened, with_decimals
 from .schema import TYPE_NAMES, CompiledSchema
 from .signs import has_surrogates, lone_backslash, whole_characters

@@ -39,11 +39,9 @@ from .._text import (
 )
 from .fit import IS_SCHEMA, SchemaMismatch, fit_schema
 from .form import Form, left_standing, without_copies
-from .lenient import attempt_json, refuse_constant
-from .parser import GOES_ON, JsonValue
+from .parser import GOES_ON, JsonValue, attempt_json, refuse_constant
 from .scalars import frozen
-from .schema import CompiledSchema, Schema
-from .shapes import begins_schema
+from .schema import CompiledSchema, Schema, begins_schema
 from .signs import QUOTED_KEY, QUOTES, VALUE_START, WHOLE_STRING, is_key, peek
 
 _READINGS = 3  # the text is looked at this often at most

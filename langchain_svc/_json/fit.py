@@ -20,17 +20,15 @@ from .schema import (
     CompiledSchema,
     Schema,
     SchemaPart,
-    has_any_type,
-    has_type,
-    type_names,
-)
-from .shapes import (
     array_shapes,
     echoes_schema,
+    has_any_type,
+    has_type,
     is_strange,
     join_rows,
     object_shapes,
     respell_fields,
+    type_names,
     unwrap,
     wrap,
 )

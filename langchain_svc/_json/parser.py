@@ -6,16 +6,18 @@
 - Where a string ends, `strings.py` says.
 """
 
-# ruff: noqa: RUF001 - what models write has such characters
-
 from __future__ import annotations
 
+import json
+import math
 import re
 import textwrap
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import dataclass, replace
+from typing import Any, NoReturn
 
-from .scalars import Scalar, literal
+from pydantic_core import from_json, to_json
+
+from .scalars import Scalar, fraction, literal
 from .signs import (
     ARROW,
     BLANK_LINE,
@@ -26,6 +28,7 @@ from .signs import (
     OPENERS,
     QUOTED_KEY,
     QUOTES,
+    SPACE,
     STRUCTURE,
     VALUE_START,
     Container,
@@ -34,17 +37,24 @@ from .signs import (
     can_close,
     comma_at,
     comma_separates,
+    goes_on,
     holds_control_word,
     is_key,
     key_follows,
+    lone_backslash,
     peek,
     quote_follows,
     skip,
     stops,
     structure_at,
+    twice,
     unescape,
+    whole_characters,
 )
 from .strings import StringScan
+
+# ruff: noqa: RUF001 - what models write has such characters
+
 
 MAX_DEPTH = 200
 # Every string that turns out to have no end costs a look at the whole rest.
@@ -625,3 +635,166 @@ def _may_be_two(raw: str) -> bool:
     if _MAY_END.search(raw):
         return True
     return _MAY_BEGIN.search(_QUOTATION.sub("", raw)) is not None
+
+
+# -- lenient ---------------------------------------------------------------------------------------
+# One JSON value out of a text, read leniently: syntax is repaired, values are never invented.
+
+
+def read_json(text: str, start: int = 0) -> JsonValue | None:
+    """The JSON value that begins at text[start], after white space; None where none begins.
+
+    Deeper than 200 containers is not read. NaN and the infinities are read as None, "no value".
+    """
+    return attempt_json(text, start).value
+
+
+def attempt_json(text: str, start: int = 0) -> Attempt:
+    """Like `read_json`, for those who look in many places and must not look too often."""
+    strict = _read_strict(text, start)
+    if strict:
+        return _and_behind(text, Attempt(strict, strict.end - start))
+    at = skip(text, start)
+    if text[at : at + 1] in ("", "("):
+        return Attempt(None, 0)
+    repairs = 0
+    if text[start:at].strip():  # a comment before it
+        repairs = 1
+    return _and_behind(text, LenientParser(text, at, repairs).parse())
+
+
+def _and_behind(text: str, attempt: Attempt) -> Attempt:
+    """The same, having looked behind the value: the brackets that end it may be the wrong ones."""
+    value = attempt.value
+    if value is None or not value.complete or not isinstance(value.value, (dict, list)):
+        return attempt
+    at = peek(text, value.end)
+    balanced = value.balanced and text[at : at + 1] not in ("}", "]")
+    at = peek(text, _CLOSERS.match(text, at).end())  # type: ignore[union-attr]
+    has_no_end = goes_on(text, at) or _GLUED.match(text, value.end) is not None
+    if text.startswith(("{", "["), at):  # []{"a": 1}], and [1, ][2]]
+        has_no_end = _ENDS_EARLY.search(text, value.end - 40, value.end) is not None
+    if balanced == value.balanced and not has_no_end:
+        return attempt
+    spare = GOES_ON if has_no_end else value.spare
+    return replace(attempt, value=replace(value, balanced=balanced, spare=spare))
+
+
+_GLUED = re.compile(r"[A-Za-z0-9]")  # what no prose has right behind a bracket
+_ENDS_EARLY = re.compile(r"[,:\[]\s*[}\])]\Z")
+_CLOSERS = re.compile(r"[\s}\])]*")
+
+
+def refuse_constant(name: str) -> NoReturn:
+    """Python's parser reads NaN and the infinities, which are not JSON."""
+    raise ValueError(name)
+
+
+def _finite(digits: str) -> float:
+    value = fraction(digits)
+    if not math.isfinite(value):  # 1e999 is not a number either
+        refuse_constant(digits)
+    return value
+
+
+def once(pairs: list[tuple[str, object]]) -> dict[str, object]:
+    """An object of these fields, for a decoder; ValueError where a key has two values."""
+    fields = dict(pairs)
+    if len(fields) < len(pairs):
+        for key, value in pairs:
+            if fields[key] != value:
+                raise ValueError(twice(key))
+    return fields
+
+
+_DECODER = json.JSONDecoder(
+    parse_constant=refuse_constant, parse_float=_finite, object_pairs_hook=once
+)
+
+
+def _read_strict(text: str, start: int) -> JsonValue | None:
+    """What the standard library reads: fast, and most answers need no more."""
+    at = SPACE.match(text, start).end()  # type: ignore[union-attr]
+    if text[at : at + 1] not in ("{", "[", '"'):
+        return None
+    try:
+        value, end = _DECODER.raw_decode(text, at)
+    except (ValueError, RecursionError):
+        return None
+    if lone_backslash(text, at, end):
+        return None
+    brackets = text.count("[", at, end) + text.count("{", at, end)
+    if brackets > MAX_DEPTH and _is_too_deep(value):
+        return None
+    repairs = 0
+    if "\\u" in text[at:end]:
+        whole = whole_characters(value)
+        repairs = int(whole != value)
+        value = whole
+    return JsonValue(value, end, complete=True, cut_in_value=False, repairs=repairs)
+
+
+def _is_too_deep(value: object) -> bool:
+    level = [value]
+    for _ in range(MAX_DEPTH):
+        items: list[object] = []
+        for container in level:
+            if isinstance(container, dict):
+                items += container.values()
+            elif isinstance(container, list):
+                items += container
+        level = [item for item in items if isinstance(item, (dict, list))]
+    return bool(level)
+
+
+# -- partial ---------------------------------------------------------------------------------------
+# An object as far as it has come, while its text still streams in.
+#
+# Open strings are shown as far as they are, numbers once they are complete. What is shown is
+# for looking at: broken JSON is shown no further. `answer.read_answer` reads the answer itself,
+# from the whole text.
+
+# An object that begins, and not a brace of prose such as {name}.
+_OBJECT_BEGINS = re.compile(r"\{\s*(?:(?P<json>\"|\}|\Z)|'?\w+'?\s*[:=])")
+# A number that ends with the text: more digits may follow.
+_OPEN_NUMBER = re.compile(r"(?<=[:,\[\s])-?\d[-+.\deE]*\Z")
+# May be read as an infinity, which is not JSON.
+_INFINITE = re.compile(r"\d{300}|\d[eE]\+?\d{3}")
+
+
+class PartialObject:
+    """The first object of a text that comes in chunks; None before it begins.
+
+    The text is parsed again when it has grown by a 64th, which keeps the cost linear.
+    """
+
+    def __init__(self) -> None:
+        self._parts: list[str] = []
+        self._size = 0
+        self._next_parse = 0  # the size from which on the text is parsed again
+        self._value: dict[str, object] | None = None
+
+    def parse_chunk(self, text: str) -> dict[str, object] | None:
+        """The object so far. Values returned before stay as they were."""
+        self._parts.append(text)
+        self._size += len(text)
+        if self._size >= self._next_parse:
+            self._next_parse = self._size + self._size // 64
+            self._parts = ["".join(self._parts)]
+            self._value = _parse_beginning(self._parts[0]) or self._value
+        return self._value
+
+
+def _parse_beginning(text: str) -> dict[str, object] | None:
+    match = _OBJECT_BEGINS.search(text)
+    if match is None or match["json"] is None:
+        return None
+    data = _OPEN_NUMBER.sub("", text[match.start() :]).encode(errors="replace")
+    value: dict[str, object]
+    try:
+        value = from_json(data, allow_inf_nan=False, allow_partial="trailing-strings")
+        if _INFINITE.search(text):
+            value = from_json(to_json(value, inf_nan_mode="null"))
+    except ValueError:
+        return None
+    return value

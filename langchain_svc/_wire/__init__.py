@@ -13,16 +13,17 @@ from .failures import (
     read_rate_limit,
     safe_label,
     safe_text,
+    secrets_of,
 )
-from .prices import Price, read_prices
-from .redact import secrets_of
 from .stream import StreamDecoder, is_event_stream
 from .v1 import (
     WINDOWS,
     ModelRecord,
+    Price,
     UnreadableError,
     drop_none,
     dump_json,
     is_cut,
     is_out_of_room,
+    read_prices,
 )

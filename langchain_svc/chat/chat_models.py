@@ -62,8 +62,7 @@ from .prepare import (
 )
 from .readers import ToolLike
 from .registration import CHAT_MODEL, make_loadable
-from .token_usage import summed_outputs
-from .turn import Turn
+from .turn import Turn, summed_outputs
 
 _Method = Literal["json_schema", "function_calling", "json_mode"]
 _Object = TypeVar("_Object")

@@ -38,8 +38,14 @@ from .._text import Pseudonymizer, ReasoningSplitter, defuse, restored
 from .._wire import is_cut
 from ..errors import SvcOutputError, SvcRequestError
 from .readers import FINAL, LONG, AnswerReader, ContentPart, new_id, split_parts
-from .schemas import NO_SCHEMA, is_subclass, readable, refuse_unwritable, schema_of_type
-from .tools import read_function
+from .tools import (
+    NO_SCHEMA,
+    is_subclass,
+    read_function,
+    readable,
+    refuse_unwritable,
+    schema_of_type,
+)
 
 _ANY_OBJECT: dict[str, Any] = {"type": "object"}
 _JSON_OBJECT = {"type": "json_object"}

@@ -1,16 +1,17 @@
-"""The tools of the general interface: translation, image analysis and image generation."""
+"""Tools for translation, image analysis and image generation, and `SvcToolkit` of all three."""
 
 from __future__ import annotations
 
 import re
 import unicodedata
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import Annotated, Any, ClassVar, Literal
 from urllib.parse import urlsplit
 
 from langchain_core.runnables import RunnableConfig
+from langchain_core.tools import BaseTool
 from langchain_core.tools.base import ArgsSchema
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, SkipValidation
 
@@ -19,13 +20,16 @@ from .._settings import bounded_number, limits_of, new_exchange, url_of
 from .._wire import general, image_endpoints
 from ..config import GENERAL, V1, Interface
 from ..errors import SvcRequestError, SvcResponseError
-from ..images import (
-    HANDLE,
-    ImageError,
-    ImageStore,
-    is_address,
+from ..images import HANDLE, ImageError, ImageStore, is_address
+from .base import (
+    ServiceTool,
+    ServiceToolkit,
+    ToolOutput,
+    ToolUse,
+    request_id,
+    tool_selection,
+    utc_now,
 )
-from .base import ServiceTool, ToolOutput, ToolUse, request_id, utc_now
 
 _LANGUAGE = re.compile(r"[A-Za-z]{2,3}(?:[-_][A-Za-z0-9]{2,8}){0,3}", re.ASCII)
 # Characters. The documents name no bound, and a model needs one.
@@ -501,3 +505,85 @@ def _provenance(exchange: Exchange[Any], raw: object) -> dict[str, Any]:
         "model": model if isinstance(model, str) else None,
         "raw": raw,
     }
+
+
+# -- toolkit ---------------------------------------------------------------------------------------
+# `SvcToolkit`: the tools of the general interface, with one set of connections and one store.
+
+_TOOLS: dict[str, type[ServiceTool]] = {
+    "svc_translate": SvcTranslate,
+    "svc_analyze_image": SvcAnalyzeImage,
+    "svc_generate_image": SvcGenerateImage,
+}
+
+
+class SvcToolkit(ServiceToolkit):
+    """Translation, image analysis and image generation for an agent.
+
+    All tools share the toolkit's connections and its store of images. It takes the constructor
+    parameters that every class of this package takes, and passes them on.
+
+    Setup:
+        ```sh
+        pip install -c constraints.txt ".[agents,cli,sandbox]"
+        export SVC_API_KEY="..." SVC_BASE_URL="https://..." SVC_BASE_URL_V1="https://.../v1"
+        ```
+
+    Key init args:
+        - `selected`: Names of the tools to give; None for all.
+        - `images`: The store of images, which tools name by handles.
+        - `image_api`: Which interface makes images, "v1" or "general".
+
+    Instantiate:
+        ```python
+        from langchain_svc import SvcToolkit
+
+        toolkit = SvcToolkit()
+        print([tool.name for tool in toolkit.get_tools()])
+        ```
+
+    Use within an agent:
+        ```python
+        from langchain.agents import create_agent
+
+        from langchain_svc import ChatSvc
+
+        agent = create_agent(ChatSvc(), toolkit.get_tools())
+        state = agent.invoke({"messages": [("user", "Generate an image of a red circle.")]})
+        print(state["messages"][-1].text)
+        ```
+    """
+
+    interfaces: ClassVar[tuple[Interface, ...]] = (V1, GENERAL)
+
+    base_url_v1: str | None = url_of(V1)
+    """Where the v1 interface is, which makes images; its path ends in /v1."""
+
+    base_url: str | None = url_of(GENERAL)
+    """Where the general interface is, without the /api of its paths."""
+
+    image_api: Literal["v1", "general"] = "v1"
+    """Which interface makes images."""
+
+    selected: Annotated[Sequence[str] | None, tool_selection(tuple(_TOOLS))] = None
+    """The names of the tools to give; all where it is None."""
+
+    images: ImageStore = Field(default_factory=ImageStore, exclude=True, repr=False)
+    """The images that tools take and make, by handle."""
+
+    retry_lost: bool = False
+    """Whether to resend an image generation that the service may already have received."""
+
+    def _interfaces_in_use(self) -> Collection[Interface]:
+        names = self.selected or _TOOLS
+        if self.image_api != "v1" or "svc_generate_image" not in names:
+            return [GENERAL]
+        return [V1] if len(names) == 1 else [V1, GENERAL]
+
+    def get_tools(self) -> list[BaseTool]:
+        """The selected tools, in a fixed order."""
+        settings = {"svc_generate_image": {"api": self.image_api}}
+        return [
+            self._new_tool(_TOOLS[name], **settings.get(name, {}))
+            for name in self.selected or _TOOLS
+        ]

@@ -10,7 +10,7 @@ from langchain_core.messages import AIMessageChunk
 from langchain_core.messages.tool import tool_call_chunk
 from langchain_core.outputs import ChatGenerationChunk
 
-from langchain_svc.chat.chunk_copies import construct_chunk, copy_chunk, is_middle, text_chunk
+from langchain_svc.chat.readers import construct_chunk, copy_chunk, is_middle, text_chunk
 
 
 def test_they_are_copied_in_these_versions():

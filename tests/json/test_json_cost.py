@@ -12,7 +12,7 @@ from share import pairs
 from fuzz.cost import counted
 from langchain_svc._json.answer import read_answer
 from langchain_svc._json.fit import SchemaMismatch, fit_schema, problems
-from langchain_svc._json.lenient import PartialObject, read_json
+from langchain_svc._json.parser import PartialObject, read_json
 
 SCHEMA = {
     "type": "object",

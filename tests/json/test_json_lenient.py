@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from langchain_svc._json.lenient import read_json
+from langchain_svc._json.parser import read_json
 
 BRACKETS = [
     # closing brackets that are missing, too many, or of the wrong kind

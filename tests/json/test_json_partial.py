@@ -2,7 +2,7 @@
 
 import pytest
 
-from langchain_svc._json.lenient import PartialObject
+from langchain_svc._json.parser import PartialObject
 
 
 @pytest.mark.parametrize(

@@ -2,7 +2,7 @@
 
 import pytest
 
-from langchain_svc._json.lenient import read_json
+from langchain_svc._json.parser import read_json
 
 # The inside of a field's string, with quotes in it that should have been escaped.
 INNER_QUOTES = [
