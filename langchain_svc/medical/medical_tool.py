@@ -33,8 +33,7 @@ from .delivery import (
 )
 from .patient import PatientContext, Record, on_wire
 from .result import AnswerTo, ClinicalReceipt, ClinicalResult, with_values
-from .sent import in_words, names_sent, of_record
-from .values import sent_values
+from .sent import in_words, names_sent, of_record, sent_values
 from .wire import IMAGES, MedicalAnswer, read_answer, request_body
 
 PATIENT_KEY = "svc_patient"

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, fields, replace
 from typing import Any, Literal, TypeAlias
 from uuid import uuid4
 
-from .values import SentValue
+from .sent import SentValue
 
 NOTICE = "This supports and does not replace the judgement of a clinician."
 AnswerTo = Literal["model", "program"]
