@@ -7,7 +7,7 @@ from datetime import date
 from typing import TYPE_CHECKING
 
 from .concepts import Wording, codes_of, labelled, line, nothing_said, words_of
-from .extensions import DOUBTED, OVER, REFUTED, extensions_of
+from .elements import DOUBTED, OVER, REFUTED, extensions_of
 from .fields import HISTORY, RISKS
 from .importing import Import
 from .report import Untrue

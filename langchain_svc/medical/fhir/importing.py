@@ -10,8 +10,14 @@ from typing import Any, TypeAlias
 
 from ...errors import SvcRequestError
 from .concepts import LONGEST_TYPED, Wording, name_by_codes
-from .elements import USED, ElementError, checked, is_of_another_version, is_of_r4
-from .extensions import extensions_of
+from .elements import (
+    USED,
+    ElementError,
+    checked,
+    extensions_of,
+    is_of_another_version,
+    is_of_r4,
+)
 from .fields import HISTORY, MEDICATIONS, RISKS, Codes
 from .observations import Answer, Measurement, Statement, newest, unread
 from .report import OF_OTHERS, SAME, FhirReport, FhirTaken, ImportLog, Untrue

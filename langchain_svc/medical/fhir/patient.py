@@ -9,7 +9,7 @@ from datetime import date, datetime
 from typing import TYPE_CHECKING, Any
 
 from ...errors import SvcRequestError
-from .extensions import codes_in
+from .elements import codes_in
 from .history import read_allergy, read_condition, read_family, read_procedure
 from .importing import Import, ImportOptions, Reader
 from .medications import read_request, read_statement
