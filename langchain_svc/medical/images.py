@@ -209,7 +209,7 @@ def _read_file(path: Path) -> bytes:
     return data
 
 
-# -- what a record takes --------------------------------------------------------------------------
+# -- what a record takes ---------------------------------------------------------------------------
 
 MOST_IMAGES = 8
 MOST_IMAGE_BYTES = 8 * 1024 * 1024

@@ -56,7 +56,7 @@ MOST_ENTRIES = 200
 LONGEST_LINE = 2_000
 
 
-# -- numbers --------------------------------------------------------------------------------------
+# -- numbers ---------------------------------------------------------------------------------------
 
 _LARGEST = 1e15  # beyond it a number is a slip, and a float no longer counts in ones
 
@@ -112,7 +112,7 @@ RespiratoryRate = Annotated[int | float, _Between(0, 150, "it is in breaths a mi
 Level = Annotated[int | float, _Between(0, doubts="a level cannot be negative")]
 
 
-# -- texts ----------------------------------------------------------------------------------------
+# -- texts -----------------------------------------------------------------------------------------
 
 _CONTROL = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\ud800-\udfff]")
 _MARKUP = re.compile(r"</?[A-Za-z!][^<>]*>")
@@ -156,7 +156,7 @@ else:
     Lines = Annotated[tuple[Line, ...], Field(max_length=MOST_ENTRIES)]
 
 
-# -- records --------------------------------------------------------------------------------------
+# -- records ---------------------------------------------------------------------------------------
 
 
 class _Count(int):

@@ -281,7 +281,7 @@ def with_values(
     return result
 
 
-# -- functions of the program ---------------------------------------------------------------------
+# -- functions of the program ----------------------------------------------------------------------
 
 Deliver = Callable[[ClinicalResult], object] | None
 Audit = Callable[[ClinicalReceipt], object] | None

@@ -156,7 +156,7 @@ def _place_on_wire(field: str) -> str:
     return f"{to_camel(group)}{dot}{reading}"
 
 
-# -- names and counts -----------------------------------------------------------------------------
+# -- names and counts ------------------------------------------------------------------------------
 
 
 def names_sent(body: Fields) -> tuple[str, ...]:

@@ -16,10 +16,9 @@ from .medications import read_request, read_statement
 from .observations import problem_of_specimen, read_observation
 from .report import FhirReport, Untrue
 from .resources import Resource, objects, text
-from .source import FhirSource, read_source
+from .source import UNDECIDED, FhirSource, current, read_source
 from .subject import Subject
 from .times import TODDLER, Clock, FhirTime, age, day, effective
-from .versions import UNDECIDED, current
 
 if TYPE_CHECKING:
     from fhir.resources.R4B.observation import Observation

@@ -204,7 +204,7 @@ def _rounded(value: float) -> float:
     return float(f"{value:.{_DIGITS}g}")
 
 
-# -- hemoglobin A1c -------------------------------------------------------------------------------
+# -- hemoglobin A1c --------------------------------------------------------------------------------
 
 # The master equation between the networks of IFCC and NGSP: NGSP in % = 0.09148 * IFCC in mmol/mol
 # + 2.152 (Hoelzel and others, Clinical Chemistry 50, 2004; used by IFCC, NGSP and the ADA).
@@ -225,7 +225,7 @@ def _other_scale(value: float, source: Unit, target: Unit) -> float:
     return ifcc * _PER_MILLE / target.factor
 
 
-# -- notes in braces ------------------------------------------------------------------------------
+# -- notes in braces -------------------------------------------------------------------------------
 
 # Notes that only name what is counted, or what something is divided by. Any other changes what
 # the number means: D-dimer in FEU is about twice that in DDU, a log is not a number of copies.
