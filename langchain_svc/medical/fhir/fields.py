@@ -24,6 +24,7 @@ from typing import TYPE_CHECKING, Literal, TypeAlias
 
 from ...errors import SvcRequestError
 from .concepts import SNOMED, codes_of
+from .resources import is_loinc
 from .units import (
     Substance,
     UnitError,
@@ -230,7 +231,6 @@ _COMMON: tuple[_Row, ...] = (
     ("bloodOxygenSaturation", "%", 5, 100, _DAY, _ANY, "20564-1"),
     ("lactate", "mmol/L", 0, 60, _DAY, _LACTIC_ACID, "2524-7 32693-4 2518-9 2519-7"),
 )  # fmt: skip
-_CODE = re.compile(r"[0-9]{1,7}-[0-9]")
 _NAME = re.compile(r"\w[\w .%/+-]{0,59}")
 
 Codes: TypeAlias = Mapping[str, Field]
@@ -307,11 +307,6 @@ def _is_possible(field: Field, value: float, unit: str) -> bool:
     except UnitError:
         return False
     return True
-
-
-def is_loinc(code: str) -> bool:
-    """Whether a text has the form of a LOINC code."""
-    return _CODE.fullmatch(code) is not None
 
 
 def fields_by_code(

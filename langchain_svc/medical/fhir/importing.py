@@ -21,9 +21,8 @@ from .elements import (
 from .fields import HISTORY, MEDICATIONS, RISKS, Codes
 from .observations import Answer, Measurement, Statement, newest, unread
 from .report import OF_OTHERS, SAME, FhirReport, FhirTaken, ImportLog, Untrue
-from .resources import Resource, is_restricted, text
+from .resources import Resource, Subject, is_restricted, text
 from .statements import TOPICS_BY_CODE
-from .subject import Subject
 from .times import Clock, days_before
 
 _STATUS_RANK = -1  # pregnancy and weight: after allergies, before conditions

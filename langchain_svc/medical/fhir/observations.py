@@ -25,13 +25,12 @@ from .fields import (
     RISKS,
     Codes,
     Field,
-    is_loinc,
     is_of_panel,
     is_usual_concept,
     is_usual_site,
 )
 from .report import NEWER, SAME, FhirTaken, ImportLog
-from .resources import Resource, objects, text
+from .resources import Resource, Subject, is_loinc, objects, text
 from .statements import (
     DUE_DATE,
     FINAL,
@@ -42,7 +41,6 @@ from .statements import (
     TOPICS_BY_CODE,
     Topic,
 )
-from .subject import Subject
 from .times import OLDEST, Clock, as_of, rough_day, time_of, to_datetime
 from .units import UnitError
 from .wording import unit_in_words

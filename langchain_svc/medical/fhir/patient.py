@@ -15,9 +15,8 @@ from .importing import Import, ImportOptions, Reader
 from .medications import read_request, read_statement
 from .observations import problem_of_specimen, read_observation
 from .report import FhirReport, Untrue
-from .resources import Resource, objects, text
+from .resources import Resource, Subject, objects, text
 from .source import UNDECIDED, FhirSource, current, read_source
-from .subject import Subject
 from .times import TODDLER, Clock, FhirTime, age, day, effective
 
 if TYPE_CHECKING:
