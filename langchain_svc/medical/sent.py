@@ -13,16 +13,17 @@ from typing import Any
 
 from pydantic.alias_generators import to_camel
 
-from .fhir import FhirReport, FhirTaken, known_reading, usual_unit
-from .fhir.report import OF_OTHERS
-from .fhir.wording import (
+from .fhir.fields import known_reading, reading_in_words, usual_unit
+from .fhir.report import (
     ADMINISTRATIVE,
+    OF_OTHERS,
+    FhirReport,
+    FhirTaken,
     counted,
     kind_in_words,
-    reading_in_words,
     spaced,
-    unit_in_words,
 )
+from .fhir.units import unit_in_words
 from .patient import Demographics, LabResults, Record, VitalSigns
 from .wire import Fields
 

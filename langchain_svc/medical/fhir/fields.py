@@ -24,6 +24,7 @@ from typing import TYPE_CHECKING, Literal, TypeAlias
 
 from ...errors import SvcRequestError
 from .concepts import SNOMED, codes_of
+from .report import spaced
 from .resources import is_loinc
 from .units import (
     Substance,
@@ -32,9 +33,9 @@ from .units import (
     converted,
     read_unit,
     spelled,
+    unit_in_words,
     unit_of,
 )
-from .wording import reading_in_words, unit_in_words
 
 if TYPE_CHECKING:
     from fhir.resources.R4B.codeableconcept import CodeableConcept
@@ -231,6 +232,18 @@ _COMMON: tuple[_Row, ...] = (
     ("bloodOxygenSaturation", "%", 5, 100, _DAY, _ANY, "20564-1"),
     ("lactate", "mmol/L", 0, 60, _DAY, _LACTIC_ACID, "2524-7 32693-4 2518-9 2519-7"),
 )  # fmt: skip
+# Readings whose names are not the words for them.
+_READINGS: Mapping[str, str] = {
+    "systolic": "systolic pressure", "diastolic": "diastolic pressure", "bmi": "BMI",
+    "troponinT": "troponin T", "hsTroponinI": "high-sensitivity troponin I",
+    "hsTroponinT": "high-sensitivity troponin T", "bnp": "BNP", "ntProBnp": "NT-proBNP",
+    "mcv": "MCV", "mch": "MCH", "mchc": "MCHC", "hdlCholesterol": "HDL cholesterol",
+    "ldlCholesterol": "LDL cholesterol", "hba1c": "HbA1c", "totalCo2": "total CO2",
+    "egfr": "eGFR", "alt": "ALT", "ast": "AST", "ggt": "GGT", "tsh": "TSH", "freeT4": "free T4",
+    "freeT3": "free T3", "crp": "CRP", "inr": "INR", "arterialPh": "arterial pH",
+    "arterialPco2": "arterial pCO2", "arterialPo2": "arterial pO2",
+}  # fmt: skip
+_CAMEL_CASE = re.compile(r"[a-z]+(?:[A-Z][a-z]+|_[a-z]+)*")
 _NAME = re.compile(r"\w[\w .%/+-]{0,59}")
 
 Codes: TypeAlias = Mapping[str, Field]
@@ -289,6 +302,16 @@ def usual_unit(group: str, name: str) -> str:
     if field is None:
         return ""
     return field.unit
+
+
+def reading_in_words(name: str) -> str:
+    """The name of a reading: `urea_nitrogen` and `ureaNitrogen` are "urea nitrogen".
+
+    A name that an application gave stands as it is.
+    """
+    if name in _READINGS:
+        return _READINGS[name]
+    return spaced(name) if _CAMEL_CASE.fullmatch(name) else name
 
 
 def known_reading(group: str, name: str) -> str:

@@ -42,8 +42,7 @@ from .statements import (
     Topic,
 )
 from .times import OLDEST, Clock, as_of, rough_day, time_of, to_datetime
-from .units import UnitError
-from .wording import unit_in_words
+from .units import UnitError, unit_in_words
 
 if TYPE_CHECKING:
     from fhir.resources.R4B.observation import Observation, ObservationComponent
