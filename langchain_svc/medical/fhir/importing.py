@@ -19,10 +19,9 @@ from .elements import (
     is_of_r4,
 )
 from .fields import HISTORY, MEDICATIONS, RISKS, Codes
-from .observations import Answer, Measurement, Statement, newest, unread
+from .observations import TOPICS_BY_CODE, Answer, Measurement, Statement, newest, unread
 from .report import OF_OTHERS, SAME, FhirReport, FhirTaken, ImportLog, Untrue
 from .resources import Resource, Subject, is_restricted, text
-from .statements import TOPICS_BY_CODE
 from .times import Clock, days_before
 
 _STATUS_RANK = -1  # pregnancy and weight: after allergies, before conditions
