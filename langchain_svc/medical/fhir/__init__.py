@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from .fields import doubts_about, fields_by_code
+from .fields import LARGEST, NOT_BELOW, READING_NAME, doubts_about, fields_by_code
 from .importing import ImportOptions, leaves_out
 from .patient import read_patient
 from .report import FhirReport

@@ -77,7 +77,7 @@ MEDICATIONS = "current_medications"
 RISKS = "risk_factors"
 _VITAL = "vital_signs"
 _LAB = "lab_results"
-_MOST = 1e15  # a record takes none beyond
+LARGEST = 1e15  # beyond it a number is a slip, and a float no longer counts in ones
 
 
 @dataclass(frozen=True)
@@ -92,8 +92,8 @@ class Field:
     group: str
     name: str
     unit: str
-    low: float = -_MOST
-    high: float = _MOST
+    low: float = -LARGEST
+    high: float = LARGEST
     window: timedelta | None = _QUARTER
     substance: Substance = _ANY
     sent_unit: str = ""
@@ -160,6 +160,9 @@ _VITAL_SIGNS: tuple[_Row, ...] = (
     ("height", "cm", 20, 280, _QUARTER, _ANY, "8302-2 3137-7"),
     ("weight", "kg", 0.2, 700, _QUARTER, _ANY, "29463-7 3141-9"),
     ("bmi", "kg/m2", 5, 200, _QUARTER, _ANY, "39156-5"),
+)
+NOT_BELOW = (
+    "diastolic must be below systolic: they are probably exchanged or not in mmHg"
 )
 _OF_BODY = frozenset({"height", "weight", "bmi"})
 _LAB_RESULTS: tuple[_Row, ...] = (
@@ -244,7 +247,7 @@ _READINGS: Mapping[str, str] = {
     "arterialPco2": "arterial pCO2", "arterialPo2": "arterial pO2",
 }  # fmt: skip
 _CAMEL_CASE = re.compile(r"[a-z]+(?:[A-Z][a-z]+|_[a-z]+)*")
-_NAME = re.compile(r"\w[\w .%/+-]{0,59}")
+READING_NAME = re.compile(r"\w[\w .%/+-]{0,59}")  # of the application's own
 
 Codes: TypeAlias = Mapping[str, Field]
 
@@ -380,7 +383,7 @@ def _with_lab_codes(
             raise SvcRequestError(
                 "lab_codes must have LOINC codes such as 2345-7 as its keys"
             )
-        if not _NAME.fullmatch(name):
+        if not READING_NAME.fullmatch(name):
             raise SvcRequestError(
                 "a name in lab_codes must be at most 60 letters and digits"
             )

@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 from .concepts import LOINC, Wording, codes_of, nothing_said, typed_words, words_of
 from .fields import (
     HISTORY,
+    NOT_BELOW,
     ORDER,
     RISKS,
     Codes,
@@ -189,9 +190,6 @@ TOPICS_BY_CODE: Mapping[str, Topic] = {
 # -- readings --------------------------------------------------------------------------------------
 
 _PRESSURES = ("vital_signs.systolic", "vital_signs.diastolic")
-_NOT_BELOW = (
-    "diastolic must be below systolic: they are probably exchanged or not in mmHg"
-)
 
 
 @dataclass(frozen=True)
@@ -560,7 +558,7 @@ def _numbers(
     if _are_exchanged(numbers):
         for path in _PRESSURES:
             reading = readings[path]
-            log.leave_out(reading.origin, _NOT_BELOW, reading.code, reading.at)
+            log.leave_out(reading.origin, NOT_BELOW, reading.code, reading.at)
             del numbers[path]
     return numbers
 
