@@ -6,7 +6,7 @@ line in the report. fhir.resources checks the rest by its R4B classes, which for
 those of R4. Errors name the element, never a value.
 
 An extension may change what an element means: in German records one says that a diagnosis is
-excluded. A few are known and decide; the report names every other one of an element that is used.
+excluded. A few are known and decide; every other one of a used element has a line in the report.
 """
 
 from __future__ import annotations
@@ -277,7 +277,12 @@ _DECIDING: Mapping[str, Mapping[str, str]] = {
         "known-reaction-risk": _NOTHING,
     },
 }
-_LAST_PART = re.compile(r"(?:https?://|urn:).*?([A-Za-z][A-Za-z0-9.-]{0,79})")
+# The address that FHIR has for an extension is that of its definition, which is of no patient. A
+# sender may have written anything into any other.
+_DEFINITION = re.compile(
+    r"https?://[^\s?#]+/StructureDefinition/(?:[A-Za-z]+/)?([A-Za-z][\w.-]{0,63})",
+    re.ASCII,
+)
 
 
 @dataclass(frozen=True)
@@ -296,13 +301,13 @@ def extensions_of(resource: Resource) -> Extensions:
     decisions = set[str]()
     unknown = []
     for extension in _extensions(resource):
-        match = _LAST_PART.fullmatch(text(extension.get("url")))
-        name = match[1] if match else "one without a name"
-        deciding = _DECIDING.get(name, {})
+        url = text(extension.get("url"))
+        deciding = _DECIDING.get(url.rpartition("/")[2], {})
         codes = [code for code in codes_in(extension) if code in deciding]
         decisions.update(deciding[code] for code in codes)
         if not codes:
-            unknown.append(name)
+            definition = _DEFINITION.fullmatch(url)
+            unknown.append(definition[1] if definition else "one without a definition")
     return Extensions(frozenset(decisions), tuple(dict.fromkeys(unknown)))
 
 
