@@ -16,7 +16,7 @@ from typing import Any, Literal, NamedTuple, TypeAlias
 from uuid import uuid4
 
 from .._base.threads import Workers, new_lock
-from .._client import Exchange, TryEnd
+from .._client import ANSWERED, Exchange, TryEnd
 from ..errors import SvcError
 from ..tools.base import request_id, utc_now
 from .sent import SentValue
@@ -27,9 +27,7 @@ NOTICE = "This supports and does not replace the judgement of a clinician."
 AnswerTo = Literal["model", "program"]
 Finding: TypeAlias = "str | float | None"
 
-
-ANSWERED = "answered"
-NO_ANSWER_YET = "no answer yet"
+_NO_ANSWER_YET = "no answer yet"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -48,7 +46,7 @@ class SentTry:
 
     time: str
     ended: str | None = None
-    outcome: str = NO_ANSWER_YET
+    outcome: str = _NO_ANSWER_YET
     left: bool = True
     request_id: str | None = None
 
@@ -118,7 +116,7 @@ class ClinicalReceipt:
     @property
     def outcome(self) -> str:
         """How the last try ended: "answered", or as `SentTry.outcome` says."""
-        return self.tries[-1].outcome if self.tries else NO_ANSWER_YET
+        return self.tries[-1].outcome if self.tries else _NO_ANSWER_YET
 
     def audit(self) -> dict[str, Any]:
         """What was sent and when, without a value: a plain dict in the form of FHIR R4 AuditEvent.
@@ -182,7 +180,7 @@ def _read_try(sent: SentTry | Mapping[str, Any]) -> SentTry:
 
 def _outcome_of_event(outcome: str) -> dict[str, str]:
     """The outcome of an AuditEvent in words, and by FHIR's code of it where it is known."""
-    if outcome == NO_ANSWER_YET:
+    if outcome == _NO_ANSWER_YET:
         return {"outcomeDesc": outcome}
     code = "8"  # a serious failure
     if outcome == ANSWERED:
