@@ -59,6 +59,8 @@ USED: Mapping[str, str] = {
     """,
     "Specimen": "type subject",
 }
+# Types that are read where something refers to them.
+REFERRED = frozenset({"Medication", "Substance", "Specimen"})
 _DOSAGE = """
     text additionalInstruction patientInstruction timing asNeededBoolean asNeededCodeableConcept
 """
@@ -101,6 +103,7 @@ _HARMLESS = frozenset("""
     valueInteger valueRange valueRatio valueSampledData valueTime valuePeriod
     valueCodeableConcept valueString valueBoolean valueDateTime
 """.split())  # fmt: skip
+OF_ANOTHER_VERSION = "it holds an element of FHIR STU3 or R5, which R4 lacks"
 _MODIFIED = "it has a modifierExtension, which may change it"
 _DATATYPES = ("dosage", "timing")
 _OF_NO_VERSION = "an element that FHIR R4 does not have"
@@ -128,7 +131,7 @@ class UsedElements(NamedTuple):
 def checked(kind: str, raw: Mapping[str, Any]) -> UsedElements:
     """A resource's used elements, or an ElementError."""
     if is_of_another_version(kind, raw):
-        raise ElementError("it holds an element of FHIR STU3 or R5, which R4 lacks")
+        raise ElementError(OF_ANOTHER_VERSION)
     pruning = _Pruning(kind)
     elements = pruning.kept_of(raw, USED[kind].split())
     try:

@@ -11,6 +11,8 @@ from typing import Any, TypeAlias
 from ...errors import SvcRequestError
 from .concepts import LONGEST_TYPED, Wording, name_by_codes
 from .elements import (
+    OF_ANOTHER_VERSION,
+    REFERRED,
     USED,
     ElementError,
     checked,
@@ -31,7 +33,7 @@ _BEGINNINGS = (
 )  # fmt: skip
 _PERIODS = ("onsetPeriod", "performedPeriod")
 _CONCLUSIONS = {"conclusion", "conclusionCode"}
-_STATEMENTS = frozenset(USED) - {"Patient", "Medication", "Substance", "Specimen"}
+_STATEMENTS = frozenset(USED) - REFERRED - {"Patient"}
 
 
 @dataclass(frozen=True)
@@ -147,17 +149,15 @@ class Import(ImportLog):
             return Untrue(
                 "it is about somebody or something other than the patient (focus)"
             )
+        status = resource.raw.get("status")
+        if status == "entered-in-error":
+            return Untrue("it is entered-in-error")
         if not resource.kind.startswith("Medication"):
             return ""
         # Records have many old medications, and checking them all takes long.
         if is_of_another_version(resource.kind, resource.raw):
-            return "it holds an element of FHIR STU3 or R5, which R4 lacks"
-        status = resource.raw.get("status")
-        if status == "entered-in-error":
-            return Untrue("it is entered-in-error")
-        if status != "active":
-            return "it is not active"
-        return ""
+            return OF_ANOTHER_VERSION
+        return "" if status == "active" else "it is not active"
 
     def _add_fit(self, reader: Reader, resource: Resource) -> None:
         problem = self.doubts_about(resource.raw)
