@@ -24,7 +24,7 @@ from fhir_records import (
     taken,
 )
 from pydantic import ValidationError
-from test_fhir_history import allergy, procedure, says
+from test_fhir_history import allergy, procedure, relative, says
 
 import langchain_svc as svc
 from langchain_svc.medical.patient import on_wire
@@ -414,6 +414,27 @@ def test_only_what_is_false_is_left_out_without_being_counted(resource, counts):
     assert on_wire(record) == on_wire(taken())
     assert record.fhir_report.missing() == counts
     assert len(reasons(record)) == 1
+
+
+@pytest.mark.parametrize(
+    "resource",
+    [medication(), procedure(), observation("8867-4", quantity(80, "/min")), relative()],
+    ids=lambda resource: resource["resourceType"],
+)
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"meta": {"security": [{"code": "R"}]}},
+        {"modifierExtension": [{"url": "http://x.example"}]},
+        {"subject": OWN, "patient": OWN, "wrong": [1]},
+    ],
+)
+def test_what_was_entered_in_error_is_not_missing_whatever_else_it_is(resource, changes):
+    pulse = observation("8867-4", quantity(70, "/min"), at="2025-06-15T08:00:00-05:00")
+    record = taken(pulse, {**resource, **changes, "status": "entered-in-error"})
+    assert record.vital_signs.heart_rate == 70
+    assert reasons(record) == ["it is entered-in-error"]
+    assert record.fhir_report.missing() == {}
 
 
 def test_a_duplicate_and_an_older_reading_are_not_missing():
