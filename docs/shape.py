@@ -81,7 +81,12 @@ PROMISES = (
     ),
     ("stream formats", "_wire/stream* _wire/chunks.py", "wire/*stream*", ""),
     ("FHIR import", "medical/fhir/*", "medical/*fhir*", "medical-records.md"),
-    ("DICOM", "medical/dicom/*", "medical/*dicom*", "medical-images.md"),
+    (
+        "DICOM",
+        "medical/dicom.py medical/images.py",
+        "medical/*dicom*",
+        "medical-images.md",
+    ),
     ("medical tools, receipts", "medical/*", "medical/*", "medical.md"),
     ("budgets", "quota/*budget* quota/estimates.py", "quota/*budget*", ""),
     ("quotas in Redis", "quota/redis*", "quota/*redis*", ""),

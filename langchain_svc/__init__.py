@@ -32,8 +32,8 @@ if TYPE_CHECKING:  # for type checkers, which know no names made at run time
     from .errors import SvcStreamError as SvcStreamError
     from .errors import SvcTimeoutError as SvcTimeoutError
     from .images import ImageStore as ImageStore
-    from .medical.dicom import DicomImage as DicomImage
     from .medical.fhir import FhirReport as FhirReport
+    from .medical.images import DicomImage as DicomImage
     from .medical.patient import PatientContext as PatientContext
     from .medical.result import ClinicalReceipt as ClinicalReceipt
     from .medical.result import ClinicalResult as ClinicalResult
@@ -75,8 +75,8 @@ _HOMES = {
         "SvcResponseError SvcServerError SvcStreamError SvcTimeoutError"
     ),
     "images": "ImageStore",
-    "medical.dicom": "DicomImage",
     "medical.fhir": "FhirReport",
+    "medical.images": "DicomImage",
     "medical.patient": "PatientContext",
     "medical.result": "ClinicalReceipt ClinicalResult",
     "medical.tools": (

@@ -16,11 +16,9 @@ import langchain_svc as svc
 from langchain_svc import errors
 from langchain_svc._wire import chunks, failures, general, image_endpoints
 from langchain_svc._wire.body import MOST_VALUES
+from langchain_svc.medical import dicom, patient
 from langchain_svc.medical import images as clinical
-from langchain_svc.medical import patient
 from langchain_svc.medical import tools as medical
-from langchain_svc.medical.dicom import image as dicom
-from langchain_svc.medical.dicom import picture
 from langchain_svc.medical.fhir import concepts
 from langchain_svc.sandbox import Fault, Sandbox
 
@@ -59,7 +57,7 @@ SENTENCES = [
         (f"at most {clinical.MOST_IMAGES} of {clinical.MOST_IMAGE_BYTES // MB} MB "
         f"and {clinical.MOST_PIXELS // 10**6} million pixels")),
     ("docs/medical-images.md",
-        f"above {picture.MOST_PIXELS // 10**6} million pixels a frame or {dicom.MOST_FILE_BYTES // MB} MB a file"),
+        f"above {dicom.MOST_PIXELS // 10**6} million pixels a frame or {clinical.MOST_FILE_BYTES // MB} MB a file"),
     ("docs/medical-records.md", f"what somebody typed, to {concepts.LONGEST_TYPED} characters"),
     ("docs/medical.md", f"`max_result_chars` characters ({setting('max_result_chars', medical.SvcMedicalStatus):,})"),
     ("docs/medical.md", f"entries {patient.LONGEST_LINE:,} characters, lists {patient.MOST_ENTRIES} entries"),

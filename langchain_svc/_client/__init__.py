@@ -2,6 +2,7 @@
 
 from .client import Client, LentClient, refuse_trio
 from .steps import (
+    ANSWERED,
     BLOCK_LIMITS,
     ON_WAIT,
     AnswerParser,

@@ -35,6 +35,7 @@ from .._wire import (
     read_failure,
 )
 from .steps import (
+    ANSWERED,
     CLOSE,
     ON_WAIT,
     READ,
@@ -142,7 +143,7 @@ def converse(exchange: Exchange[T]) -> Conversation[T]:
 def _record_end(log: TryLog, failure: _Failure | None) -> Generator[Step, Reply, None]:
     """Tells whoever keeps tries on record how one ended that had begun."""
     if failure is None:
-        yield PutOnRecord(log, TryEnd("answered"))
+        yield PutOnRecord(log, TryEnd(ANSWERED))
     elif failure.outcome:
         yield PutOnRecord(log, TryEnd(failure.outcome, failure.sent))
 

@@ -261,6 +261,9 @@ BLOCK_LIMITS: ContextVar[tuple[UseLimit, ...]] = ContextVar(
 )
 
 
+ANSWERED = "answered"  # the outcome of a try that got an answer which can be read
+
+
 class TryEnd(NamedTuple):
     """How a try ended.
 

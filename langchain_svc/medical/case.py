@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import inspect
 from collections.abc import Awaitable, Callable, Iterator, Mapping
 from typing import Any
 
@@ -11,9 +10,8 @@ from langchain_core.runnables import RunnableConfig
 
 from .._base.safe_errors import safe_repr, type_text
 from ..errors import SvcRequestError
-from .delivery import is_async, off_event_loop
 from .patient import PatientContext
-from .result import ClinicalReceipt
+from .result import ClinicalReceipt, Returned, acall_program, call_program
 
 CASE_KEY = "svc_case"
 """The key of `config["configurable"]` that holds a run's case."""
@@ -24,10 +22,6 @@ _LONGEST = 200
 _NO_CASE = (
     "This run has no case, by which patient= loads the record. The application must pass "
     f"config={{'configurable': {{'{CASE_KEY}': '...'}}}}"
-)
-_NEEDS_AWAIT = (
-    "patient= is an async function, which a synchronous call cannot wait for. Call the tool or the "
-    "agent by ainvoke, or give a function that is not async"
 )
 
 
@@ -82,32 +76,16 @@ def _cases_of_artifact(artifact: object) -> Iterator[str]:
             yield case
 
 
-# -- loading ---------------------------------------------------------------------------------------
-
-# These return the reason: raised here, an error would keep the function's own as its context, and
-# that may hold the record.
-
-
 def load(
     loader: Loader | None, config: RunnableConfig | None
 ) -> PatientContext | str | None:
     """The record of a run's case, or why there is none; None without a loader."""
     if loader is None:
         return None
-    if is_async(loader):
-        return _NEEDS_AWAIT
     case = case_of(config)
     if not case:
         return _NO_CASE
-    try:
-        record = loader(case)
-    except Exception as error:  # noqa: BLE001  # whatever the program's function raises
-        return _raised(error)
-    if inspect.isawaitable(record):
-        if inspect.iscoroutine(record):
-            record.close()
-        return _NEEDS_AWAIT
-    return _record_or_reason(record)
+    return _record_or_reason(call_program("patient=", loader, case))
 
 
 async def aload(
@@ -119,24 +97,12 @@ async def aload(
     case = case_of(config)
     if not case:
         return _NO_CASE
-    try:
-        record: object
-        if is_async(loader):
-            record = loader(case)
-        else:
-            record = await off_event_loop(loader, case)
-        if inspect.isawaitable(record):
-            record = await record
-    except Exception as error:  # noqa: BLE001  # the same
-        return _raised(error)
-    return _record_or_reason(record)
+    return _record_or_reason(await acall_program("patient=", loader, case))
 
 
-def _raised(error: Exception) -> str:
-    return f"The record of this case cannot be loaded: patient= raised {type(error).__name__}"
-
-
-def _record_or_reason(record: object) -> PatientContext | str:
-    if isinstance(record, PatientContext):
-        return record
-    return f"patient= must return a PatientContext for a case, not {type_text(record)}"
+def _record_or_reason(loaded: Returned) -> PatientContext | str:
+    if loaded.failure:
+        return f"The record of this case cannot be loaded: {loaded.failure}"
+    if isinstance(loaded.value, PatientContext):
+        return loaded.value
+    return f"patient= must return a PatientContext for a case, not {type_text(loaded.value)}"

@@ -19,22 +19,24 @@ from .._wire import dump_json
 from ..config import MEDICAL, Endpoint, Interface, reveal_secret
 from ..errors import SvcError, SvcRequestError
 from ..tools.base import ServiceTool, ToolOutput, ToolUse
-from .call_log import CallLog
 from .case import CASE_KEY, Loader, aload, case_of, configurable, load
-from .delivery import (
+from .patient import PatientContext, Record, on_wire
+from .result import (
     NEEDS_AWAIT,
+    AnswerTo,
     Audit,
+    CallLog,
+    ClinicalReceipt,
+    ClinicalResult,
     Deliver,
     Outbox,
     acall_program,
     call_program,
     id_of_call,
     is_async,
+    with_values,
 )
-from .patient import PatientContext, Record, on_wire
-from .result import AnswerTo, ClinicalReceipt, ClinicalResult, with_values
-from .sent import in_words, names_sent, of_record
-from .values import sent_values
+from .sent import in_words, names_sent, of_record, sent_values
 from .wire import IMAGES, MedicalAnswer, read_answer, request_body
 
 PATIENT_KEY = "svc_patient"
@@ -144,7 +146,7 @@ class MedicalSettings(ServiceSettings):
                 "deliver is an async function: await adeliver_again()"
             )
         for result in self.undelivered:
-            if not call_program("deliver", deliver, result):
+            if not call_program("deliver", deliver, result).failure:
                 self._outbox.remove(result)
         return self.undelivered
 
@@ -154,7 +156,8 @@ class MedicalSettings(ServiceSettings):
         """The same for a function that is async or not."""
         deliver = self._deliver_or_raise(deliver)
         for result in self.undelivered:
-            if not await acall_program("deliver", deliver, result):
+            delivered = await acall_program("deliver", deliver, result)
+            if not delivered.failure:
                 self._outbox.remove(result)
         return self.undelivered
 
@@ -355,8 +358,9 @@ class MedicalTool(MedicalSettings, ServiceTool):
         receipt, result = super()._call(config, run, {**arguments, "loaded": loaded})
         failure = "the call was interrupted"
         try:
-            failure = self._too_long(result) or call_program(
-                "deliver", self.deliver, result
+            failure = (
+                self._too_long(result)
+                or call_program("deliver", self.deliver, result).failure
             )
         finally:
             if failure:
@@ -372,8 +376,9 @@ class MedicalTool(MedicalSettings, ServiceTool):
         )
         failure = "the call was interrupted"
         try:
-            failure = self._too_long(result) or await acall_program(
-                "deliver", self.deliver, result
+            failure = (
+                self._too_long(result)
+                or (await acall_program("deliver", self.deliver, result)).failure
             )
         finally:
             if failure:

@@ -42,6 +42,9 @@ from pydantic_core.core_schema import no_info_plain_validator_function
 from .._base.safe_errors import safe_constructor, safe_repr
 from ..errors import SvcRequestError
 from .fhir import (
+    LARGEST,
+    NOT_BELOW,
+    READING_NAME,
     Clock,
     FhirReport,
     ImportOptions,
@@ -56,16 +59,14 @@ MOST_ENTRIES = 200
 LONGEST_LINE = 2_000
 
 
-# -- numbers --------------------------------------------------------------------------------------
-
-_LARGEST = 1e15  # beyond it a number is a slip, and a float no longer counts in ones
+# -- numbers ---------------------------------------------------------------------------------------
 
 
 def _finite(value: object) -> TypeGuard[float]:
     # True is not a number, and a text is a mistake to report, not to guess at.
     if isinstance(value, bool) or not isinstance(value, (int, float)):
         return False
-    return -_LARGEST < value < _LARGEST
+    return -LARGEST < value < LARGEST
 
 
 @dataclass(frozen=True)
@@ -112,7 +113,7 @@ RespiratoryRate = Annotated[int | float, _Between(0, 150, "it is in breaths a mi
 Level = Annotated[int | float, _Between(0, doubts="a level cannot be negative")]
 
 
-# -- texts ----------------------------------------------------------------------------------------
+# -- texts -----------------------------------------------------------------------------------------
 
 _CONTROL = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\ud800-\udfff]")
 _MARKUP = re.compile(r"</?[A-Za-z!][^<>]*>")
@@ -156,7 +157,7 @@ else:
     Lines = Annotated[tuple[Line, ...], Field(max_length=MOST_ENTRIES)]
 
 
-# -- records --------------------------------------------------------------------------------------
+# -- records ---------------------------------------------------------------------------------------
 
 
 class _Count(int):
@@ -208,7 +209,6 @@ def _count(value: object) -> int:
 
 
 _OF_A_REQUEST = frozenset({"symptoms", "message", "specialty", "language"})
-_READING_NAME = re.compile(r"\w[\w .%/+-]{0,59}")
 
 
 class _Readings(Record):
@@ -236,7 +236,7 @@ class _Readings(Record):
         if len(further) > MOST_ENTRIES:
             raise ValueError(f"must hold at most {MOST_ENTRIES} further readings")
         for name, value in further.items():
-            if not isinstance(name, str) or not _READING_NAME.fullmatch(name):
+            if not isinstance(name, str) or not READING_NAME.fullmatch(name):
                 raise ValueError(
                     "the name of a further reading must be at most 60 letters"
                 )
@@ -282,9 +282,7 @@ class VitalSigns(_Readings):
         if self.systolic is None or self.diastolic is None:
             return self
         if self.diastolic >= self.systolic:
-            raise ValueError(
-                "diastolic must be below systolic: they are probably exchanged or not in mmHg"
-            )
+            raise ValueError(NOT_BELOW)
         return self
 
 

@@ -1,21 +1,33 @@
-"""`ClinicalReceipt`: what a call sent, made when it is sent; `ClinicalResult`: the answer, too."""
+"""What a call leaves: its `ClinicalReceipt`, its `ClinicalResult`, and how they reach the program.
+
+A receipt is made before the first bytes go, and every try completes it. A result has the answer,
+too. Both are given to functions of the program; a result that is not taken stays in the `Outbox`.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import asyncio
+import hashlib
+import inspect
+import logging
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, fields, replace
-from typing import Any, Literal, TypeAlias
+from typing import Any, Literal, NamedTuple, TypeAlias
 from uuid import uuid4
 
-from .values import SentValue
+from .._base.threads import Workers, new_lock
+from .._client import ANSWERED, Exchange, TryEnd
+from ..errors import SvcError
+from ..tools.base import request_id, utc_now
+from .sent import SentValue
+
+logger: logging.Logger = logging.getLogger("langchain_svc")
 
 NOTICE = "This supports and does not replace the judgement of a clinician."
 AnswerTo = Literal["model", "program"]
 Finding: TypeAlias = "str | float | None"
 
-
-ANSWERED = "answered"
-NO_ANSWER_YET = "no answer yet"
+_NO_ANSWER_YET = "no answer yet"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -34,7 +46,7 @@ class SentTry:
 
     time: str
     ended: str | None = None
-    outcome: str = NO_ANSWER_YET
+    outcome: str = _NO_ANSWER_YET
     left: bool = True
     request_id: str | None = None
 
@@ -104,7 +116,7 @@ class ClinicalReceipt:
     @property
     def outcome(self) -> str:
         """How the last try ended: "answered", or as `SentTry.outcome` says."""
-        return self.tries[-1].outcome if self.tries else NO_ANSWER_YET
+        return self.tries[-1].outcome if self.tries else _NO_ANSWER_YET
 
     def audit(self) -> dict[str, Any]:
         """What was sent and when, without a value: a plain dict in the form of FHIR R4 AuditEvent.
@@ -168,7 +180,7 @@ def _read_try(sent: SentTry | Mapping[str, Any]) -> SentTry:
 
 def _outcome_of_event(outcome: str) -> dict[str, str]:
     """The outcome of an AuditEvent in words, and by FHIR's code of it where it is known."""
-    if outcome == NO_ANSWER_YET:
+    if outcome == _NO_ANSWER_YET:
         return {"outcomeDesc": outcome}
     code = "8"  # a serious failure
     if outcome == ANSWERED:
@@ -265,3 +277,176 @@ def with_values(
     result = replace(result)
     object.__setattr__(result, "_sent", values)
     return result
+
+
+# -- functions of the program ----------------------------------------------------------------------
+
+Deliver = Callable[[ClinicalResult], object] | None
+Audit = Callable[[ClinicalReceipt], object] | None
+
+NEEDS_AWAIT = (
+    "{0} is an async function, which a synchronous call cannot wait for. Call the tool or the "
+    "agent by ainvoke, or give a function that is not async"
+)
+_WORKERS = Workers("svc-program", 8)
+
+
+class Returned(NamedTuple):
+    """What a function of the program returned, or why it failed, without what its error says.
+
+    Raised here, an error would keep the program's own as its context, and that may hold the answer
+    or the record.
+    """
+
+    value: object = None
+    failure: str = ""
+
+
+def is_async(function: Callable[..., Any] | None) -> bool:
+    """Whether a function, a method or an object can be seen to need an await."""
+    call = getattr(function, "__call__", None)  # noqa: B004  # an object's may be async
+    return inspect.iscoroutinefunction(function) or inspect.iscoroutinefunction(call)
+
+
+def call_program(
+    name: str, function: Callable[[Any], object] | None, argument: object
+) -> Returned:
+    """Call a function of the program, if there is one."""
+    if function is None:
+        return Returned()
+    try:
+        value = function(argument)
+    except Exception as error:  # noqa: BLE001  # whatever the program's function raises
+        return _raised(name, error)
+    if inspect.isawaitable(value):
+        if inspect.iscoroutine(value):
+            value.close()
+        return Returned(failure=NEEDS_AWAIT.format(name))
+    return Returned(value)
+
+
+async def acall_program(
+    name: str, function: Callable[[Any], object] | None, argument: object
+) -> Returned:
+    """The same; a function that is not async runs in a thread, and the event loop goes on."""
+    if function is None:
+        return Returned()
+    try:
+        value: object
+        if is_async(function):
+            value = function(argument)
+        else:
+            value = await asyncio.wrap_future(_WORKERS.submit(function, argument))
+        if inspect.isawaitable(value):
+            value = await value
+    except Exception as error:  # noqa: BLE001  # the same
+        return _raised(name, error)
+    return Returned(value)
+
+
+def _raised(name: str, error: Exception) -> Returned:
+    return Returned(failure=f"{name} raised {type(error).__name__}")
+
+
+class Outbox:
+    """Results that were not delivered: in memory only, and the same for a tool and its copies."""
+
+    def __init__(self) -> None:
+        self._lock = new_lock()
+        self._results: tuple[ClinicalResult, ...] = ()
+
+    @property
+    def results(self) -> tuple[ClinicalResult, ...]:
+        return self._results
+
+    def keep(self, result: ClinicalResult) -> None:
+        with self._lock:
+            self._results = (*self._results, result)
+
+    def remove(self, result: ClinicalResult) -> None:
+        with self._lock:
+            self._results = tuple(
+                other for other in self._results if other is not result
+            )
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Outbox:
+        return self
+
+    def __reduce__(self) -> tuple[type[Outbox], tuple[()]]:
+        return Outbox, ()  # a pickle may be kept in a file
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Outbox)  # it is no setting of the tool that has it
+
+    __hash__ = None  # type: ignore[assignment]
+
+
+def id_of_call(thread: str, tool_call: str, case: str) -> str:
+    """The id of a call's result: a run that is resumed makes the same."""
+    parts = f"{thread}\0{tool_call}\0{case}"
+    return hashlib.sha256(parts.encode("utf-8", "surrogatepass")).hexdigest()[:32]
+
+
+class CallLog:
+    """Keeps the receipt of one call, and shows it to the program before anything is sent.
+
+    It is the `TryLog` of the call's exchange.
+
+    Args:
+        receipt: The receipt, without any try.
+        audit: The program's function that puts receipts on record.
+    """
+
+    def __init__(
+        self, exchange: Exchange[Any], receipt: ClinicalReceipt, audit: Audit
+    ) -> None:
+        self._exchange = exchange
+        self._receipt = receipt
+        self._audit = audit
+
+    @property
+    def receipt(self) -> ClinicalReceipt | None:
+        """The receipt as of now; None while nothing was tried."""
+        if not self._receipt.tries:
+            return None
+        return self._receipt
+
+    def record(self, end: TryEnd | None) -> SvcError | None:
+        self._note(end)
+        audited = call_program("audit", self._audit, self._receipt)
+        return self._refusal(end, audited.failure)
+
+    async def arecord(self, end: TryEnd | None) -> SvcError | None:
+        self._note(end)
+        audited = await acall_program("audit", self._audit, self._receipt)
+        return self._refusal(end, audited.failure)
+
+    def _note(self, end: TryEnd | None) -> None:
+        now = utc_now(self._exchange)
+        tries = self._receipt.tries
+        if end is None:
+            tries = (*tries, SentTry(time=now))
+        else:
+            ended = replace(
+                tries[-1],
+                ended=now,
+                outcome=end.outcome,
+                left=end.left,
+                request_id=request_id(self._exchange),
+            )
+            tries = (*tries[:-1], ended)
+        self._receipt = replace(self._receipt, tries=tries)
+
+    def _refusal(self, end: TryEnd | None, failure: str) -> SvcError | None:
+        """Why a try is not to be sent: it could not be put on record."""
+        if not failure:
+            return None
+        if end is not None:
+            # That it was sent is on record, and an answer is not lost for this.
+            logger.warning("%s, so the end of a try is not on record", failure)
+            return None
+        self._note(TryEnd("not sent: it could not be put on record", left=False))
+        return SvcError(
+            f"{self._receipt.tool}: nothing was sent by this try, because it could not be put on "
+            f"record ({failure}). Nothing is known from this call."
+        )

@@ -526,8 +526,8 @@ def test_an_option_out_of_its_bounds_is_named(options):
 
 
 def test_without_the_extra_the_error_says_how_to_get_it(monkeypatch):
-    monkeypatch.delattr("langchain_svc.medical.dicom.picture", raising=False)
-    monkeypatch.setitem(sys.modules, "langchain_svc.medical.dicom.picture", None)
+    monkeypatch.delattr("langchain_svc.medical.dicom", raising=False)
+    monkeypatch.setitem(sys.modules, "langchain_svc.medical.dicom", None)
     with pytest.raises(ImportError, match=r"langchain-svc\[dicom\]"):
         svc.DicomImage(saved(dataset(RAMP))).png()
 

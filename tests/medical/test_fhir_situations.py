@@ -24,7 +24,7 @@ from fhir_records import (
     taken,
 )
 from pydantic import ValidationError
-from test_fhir_history import allergy, procedure, says
+from test_fhir_history import allergy, procedure, relative, says
 
 import langchain_svc as svc
 from langchain_svc.medical.patient import on_wire
@@ -257,16 +257,31 @@ def test_a_substance_without_a_known_risk_is_no_allergy():
     assert taken(allergy(extension=[risk])).medical_history == ()
 
 
-def test_extensions_that_nobody_knows_are_named_and_no_value_of_them():
-    resource = condition(
-        extension=[
-            {"url": "http://x.example/StructureDefinition/negated", "valueString": "Quuxberg482"}
-        ]
-    )
-    resource["_recordedDate"] = {"extension": [{"url": "Quuxberg482"}]}
+UNKNOWN_EXTENSIONS = {
+    "http://x.example/StructureDefinition/negated": "negated",
+    "http://x.example/r4/StructureDefinition/extension/legal-sex": "legal-sex",
+    "https://x.example/StructureDefinition/X_EX_Base_Stage": "X_EX_Base_Stage",
+    **dict.fromkeys(
+        (
+            "Quuxberg482",
+            "urn:x:Quuxberg482",
+            "http://x.example/Quuxberg482",
+            "http://x.example/Patient/Quuxberg482",
+            "http://x.example/StructureDefinition/negated?of=Quuxberg482",
+            "http://x.example/StructureDefinition/of Quuxberg482",
+            "http://x.example/StructureDefinition/born/1970/Quuxberg482",
+        ),
+        "one without a definition",
+    ),
+}
+
+
+@pytest.mark.parametrize(("url", "name"), UNKNOWN_EXTENSIONS.items())
+def test_extensions_that_nobody_knows_are_named_by_their_definition_alone(url, name):
+    resource = condition(extension=[{"url": url, "valueString": "Quuxberg482"}])
+    resource["_recordedDate"] = {"extension": [{"url": url}]}
     record = taken(resource)
-    expected = {"an extension is not read: negated", "an extension is not read: one without a name"}
-    assert set(reasons(record)) == expected
+    assert set(reasons(record)) == {f"an extension is not read: {name}"}
     assert "Quuxberg482" not in str(record.fhir_report)
 
 
@@ -399,6 +414,27 @@ def test_only_what_is_false_is_left_out_without_being_counted(resource, counts):
     assert on_wire(record) == on_wire(taken())
     assert record.fhir_report.missing() == counts
     assert len(reasons(record)) == 1
+
+
+@pytest.mark.parametrize(
+    "resource",
+    [medication(), procedure(), observation("8867-4", quantity(80, "/min")), relative()],
+    ids=lambda resource: resource["resourceType"],
+)
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"meta": {"security": [{"code": "R"}]}},
+        {"modifierExtension": [{"url": "http://x.example"}]},
+        {"subject": OWN, "patient": OWN, "wrong": [1]},
+    ],
+)
+def test_what_was_entered_in_error_is_not_missing_whatever_else_it_is(resource, changes):
+    pulse = observation("8867-4", quantity(70, "/min"), at="2025-06-15T08:00:00-05:00")
+    record = taken(pulse, {**resource, **changes, "status": "entered-in-error"})
+    assert record.vital_signs.heart_rate == 70
+    assert reasons(record) == ["it is entered-in-error"]
+    assert record.fhir_report.missing() == {}
 
 
 def test_a_duplicate_and_an_older_reading_are_not_missing():

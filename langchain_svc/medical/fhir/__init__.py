@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from .fields import doubts_about, fields_by_code, known_reading, usual_unit
+from .fields import LARGEST, NOT_BELOW, READING_NAME, doubts_about, fields_by_code
 from .importing import ImportOptions, leaves_out
 from .patient import read_patient
-from .report import FhirReport, FhirTaken
+from .report import FhirReport
 from .times import Clock

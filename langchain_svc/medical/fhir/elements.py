@@ -1,14 +1,19 @@
-"""The elements of a resource that the import uses, checked, and the names of those that it drops.
+"""The elements of a resource that the import uses, and the names of those that it drops.
 
 Names, addresses, identifiers and narratives never become objects: what is not in `USED` is dropped
 before a resource is checked. What is dropped and may say more of a patient than what is sent has a
 line in the report. fhir.resources checks the rest by its R4B classes, which for these types are
 those of R4. Errors name the element, never a value.
+
+An extension may change what an element means: in German records one says that a diagnosis is
+excluded. A few are known and decide; every other one of a used element has a line in the report.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
 from functools import lru_cache
 from importlib import import_module
 from importlib.util import find_spec
@@ -16,11 +21,13 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from pydantic import ValidationError
 
+from .resources import Resource, objects, text
 from .times import without_leap_second
 
 if TYPE_CHECKING:
     from fhir_core.fhirabstractmodel import FHIRAbstractModel
     from pydantic_core import ErrorDetails
+
 
 USED: Mapping[str, str] = {
     "Patient": "birthDate gender",
@@ -52,6 +59,8 @@ USED: Mapping[str, str] = {
     """,
     "Specimen": "type subject",
 }
+# Types that are read where something refers to them.
+REFERRED = frozenset({"Medication", "Substance", "Specimen"})
 _DOSAGE = """
     text additionalInstruction patientInstruction timing asNeededBoolean asNeededCodeableConcept
 """
@@ -94,6 +103,7 @@ _HARMLESS = frozenset("""
     valueInteger valueRange valueRatio valueSampledData valueTime valuePeriod
     valueCodeableConcept valueString valueBoolean valueDateTime
 """.split())  # fmt: skip
+OF_ANOTHER_VERSION = "it holds an element of FHIR STU3 or R5, which R4 lacks"
 _MODIFIED = "it has a modifierExtension, which may change it"
 _DATATYPES = ("dosage", "timing")
 _OF_NO_VERSION = "an element that FHIR R4 does not have"
@@ -121,7 +131,7 @@ class UsedElements(NamedTuple):
 def checked(kind: str, raw: Mapping[str, Any]) -> UsedElements:
     """A resource's used elements, or an ElementError."""
     if is_of_another_version(kind, raw):
-        raise ElementError("it holds an element of FHIR STU3 or R5, which R4 lacks")
+        raise ElementError(OF_ANOTHER_VERSION)
     pruning = _Pruning(kind)
     elements = pruning.kept_of(raw, USED[kind].split())
     try:
@@ -244,3 +254,91 @@ def _model(kind: str, version: str = "R4B.") -> type[FHIRAbstractModel]:
         ) from None
     model: type[FHIRAbstractModel] = getattr(module, kind)
     return model
+
+
+# -- extensions ------------------------------------------------------------------------------------
+
+REFUTED = "refuted"
+DOUBTED = "doubted"
+OVER = "over"
+NOT_TAKEN = "not taken"
+_NOTHING = ""
+# What an extension's code decides, by the last part of the extension's address.
+_DECIDING: Mapping[str, Mapping[str, str]] = {
+    # German ICD-10-GM: excluded, suspected, state after, certain
+    "icd-10-gm-diagnosesicherheit": {
+        "A": REFUTED,
+        "V": DOUBTED,
+        "Z": OVER,
+        "G": _NOTHING,
+    },
+    # US Core, by SNOMED CT: drug treatment is not taken; complies with it
+    "us-core-medication-adherence": {"715036001": NOT_TAKEN, "1156699004": _NOTHING},
+    # The assertion that a substance does no harm is written as an allergy to it.
+    "allergyintolerance-substanceExposureRisk": {
+        "no-known-reaction-risk": REFUTED,
+        "known-reaction-risk": _NOTHING,
+    },
+}
+# The address that FHIR has for an extension is that of its definition, which is of no patient. A
+# sender may have written anything into any other.
+_DEFINITION = re.compile(
+    r"https?://[^\s?#]+/StructureDefinition/(?:[A-Za-z]+/)?([A-Za-z][\w.-]{0,63})",
+    re.ASCII,
+)
+
+
+@dataclass(frozen=True)
+class Extensions:
+    """What a resource's extensions decide, and the names of those that are not known here."""
+
+    decisions: frozenset[str]
+    unknown: tuple[str, ...]
+
+
+def extensions_of(resource: Resource) -> Extensions:
+    """The extensions of the elements that are used, and of the resource itself.
+
+    Those of a Patient itself describe the person, of whom no used element speaks.
+    """
+    decisions = set[str]()
+    unknown = []
+    for extension in _extensions(resource):
+        url = text(extension.get("url"))
+        deciding = _DECIDING.get(url.rpartition("/")[2], {})
+        codes = [code for code in codes_in(extension) if code in deciding]
+        decisions.update(deciding[code] for code in codes)
+        if not codes:
+            definition = _DEFINITION.fullmatch(url)
+            unknown.append(definition[1] if definition else "one without a definition")
+    return Extensions(frozenset(decisions), tuple(dict.fromkeys(unknown)))
+
+
+def _extensions(resource: Resource) -> Iterator[Mapping[str, Any]]:
+    raw = resource.raw
+    if resource.kind != "Patient":
+        yield from objects(raw.get("extension"))
+    values: list[object] = []
+    for element in USED[resource.kind].split():
+        # What extends a primitive value stands beside it, behind an underscore.
+        values += (raw.get(element), raw.get(f"_{element}"))
+    while values:
+        value = values.pop()
+        if isinstance(value, (list, tuple)):
+            values += reversed(value)
+        elif isinstance(value, Mapping):
+            yield from objects(value.get("extension"))
+            values += [inner for name, inner in value.items() if name != "extension"]
+
+
+def codes_in(extension: Mapping[str, Any]) -> Iterator[str]:
+    """Every code in an extension, and in those within it."""
+    values: list[tuple[str, object]] = [("", extension)]
+    while values:
+        name, value = values.pop()
+        if isinstance(value, (list, tuple)):
+            values += [(name, inner) for inner in value]
+        elif isinstance(value, Mapping):
+            values += value.items()
+        elif name in {"code", "valueCode"}:
+            yield text(value)

@@ -24,6 +24,8 @@ from typing import TYPE_CHECKING, Literal, TypeAlias
 
 from ...errors import SvcRequestError
 from .concepts import SNOMED, codes_of
+from .report import spaced
+from .resources import is_loinc
 from .units import (
     Substance,
     UnitError,
@@ -31,9 +33,9 @@ from .units import (
     converted,
     read_unit,
     spelled,
+    unit_in_words,
     unit_of,
 )
-from .wording import reading_in_words, unit_in_words
 
 if TYPE_CHECKING:
     from fhir.resources.R4B.codeableconcept import CodeableConcept
@@ -75,7 +77,7 @@ MEDICATIONS = "current_medications"
 RISKS = "risk_factors"
 _VITAL = "vital_signs"
 _LAB = "lab_results"
-_MOST = 1e15  # a record takes none beyond
+LARGEST = 1e15  # beyond it a number is a slip, and a float no longer counts in ones
 
 
 @dataclass(frozen=True)
@@ -90,8 +92,8 @@ class Field:
     group: str
     name: str
     unit: str
-    low: float = -_MOST
-    high: float = _MOST
+    low: float = -LARGEST
+    high: float = LARGEST
     window: timedelta | None = _QUARTER
     substance: Substance = _ANY
     sent_unit: str = ""
@@ -158,6 +160,9 @@ _VITAL_SIGNS: tuple[_Row, ...] = (
     ("height", "cm", 20, 280, _QUARTER, _ANY, "8302-2 3137-7"),
     ("weight", "kg", 0.2, 700, _QUARTER, _ANY, "29463-7 3141-9"),
     ("bmi", "kg/m2", 5, 200, _QUARTER, _ANY, "39156-5"),
+)
+NOT_BELOW = (
+    "diastolic must be below systolic: they are probably exchanged or not in mmHg"
 )
 _OF_BODY = frozenset({"height", "weight", "bmi"})
 _LAB_RESULTS: tuple[_Row, ...] = (
@@ -230,8 +235,19 @@ _COMMON: tuple[_Row, ...] = (
     ("bloodOxygenSaturation", "%", 5, 100, _DAY, _ANY, "20564-1"),
     ("lactate", "mmol/L", 0, 60, _DAY, _LACTIC_ACID, "2524-7 32693-4 2518-9 2519-7"),
 )  # fmt: skip
-_CODE = re.compile(r"[0-9]{1,7}-[0-9]")
-_NAME = re.compile(r"\w[\w .%/+-]{0,59}")
+# Readings whose names are not the words for them.
+_READINGS: Mapping[str, str] = {
+    "systolic": "systolic pressure", "diastolic": "diastolic pressure", "bmi": "BMI",
+    "troponinT": "troponin T", "hsTroponinI": "high-sensitivity troponin I",
+    "hsTroponinT": "high-sensitivity troponin T", "bnp": "BNP", "ntProBnp": "NT-proBNP",
+    "mcv": "MCV", "mch": "MCH", "mchc": "MCHC", "hdlCholesterol": "HDL cholesterol",
+    "ldlCholesterol": "LDL cholesterol", "hba1c": "HbA1c", "totalCo2": "total CO2",
+    "egfr": "eGFR", "alt": "ALT", "ast": "AST", "ggt": "GGT", "tsh": "TSH", "freeT4": "free T4",
+    "freeT3": "free T3", "crp": "CRP", "inr": "INR", "arterialPh": "arterial pH",
+    "arterialPco2": "arterial pCO2", "arterialPo2": "arterial pO2",
+}  # fmt: skip
+_CAMEL_CASE = re.compile(r"[a-z]+(?:[A-Z][a-z]+|_[a-z]+)*")
+READING_NAME = re.compile(r"\w[\w .%/+-]{0,59}")  # of the application's own
 
 Codes: TypeAlias = Mapping[str, Field]
 
@@ -291,6 +307,16 @@ def usual_unit(group: str, name: str) -> str:
     return field.unit
 
 
+def reading_in_words(name: str) -> str:
+    """The name of a reading: `urea_nitrogen` and `ureaNitrogen` are "urea nitrogen".
+
+    A name that an application gave stands as it is.
+    """
+    if name in _READINGS:
+        return _READINGS[name]
+    return spaced(name) if _CAMEL_CASE.fullmatch(name) else name
+
+
 def known_reading(group: str, name: str) -> str:
     """The name of a reading for a reader; empty if it is not known, since it may say anything."""
     field = _field_named(group, name)
@@ -307,11 +333,6 @@ def _is_possible(field: Field, value: float, unit: str) -> bool:
     except UnitError:
         return False
     return True
-
-
-def is_loinc(code: str) -> bool:
-    """Whether a text has the form of a LOINC code."""
-    return _CODE.fullmatch(code) is not None
 
 
 def fields_by_code(
@@ -362,7 +383,7 @@ def _with_lab_codes(
             raise SvcRequestError(
                 "lab_codes must have LOINC codes such as 2345-7 as its keys"
             )
-        if not _NAME.fullmatch(name):
+        if not READING_NAME.fullmatch(name):
             raise SvcRequestError(
                 "a name in lab_codes must be at most 60 letters and digits"
             )

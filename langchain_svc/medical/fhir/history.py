@@ -7,7 +7,7 @@ from datetime import date
 from typing import TYPE_CHECKING
 
 from .concepts import Wording, codes_of, labelled, line, nothing_said, words_of
-from .extensions import DOUBTED, OVER, REFUTED, extensions_of
+from .elements import DOUBTED, OVER, REFUTED, extensions_of
 from .fields import HISTORY, RISKS
 from .importing import Import
 from .report import Untrue
@@ -181,8 +181,6 @@ def read_procedure(
     importing: Import, resource: Resource, procedure: Procedure
 ) -> str | None:
     """Take a procedure that was done, with its site and year."""
-    if procedure.status == "entered-in-error":
-        return Untrue("it is entered-in-error")
     if procedure.status != "completed":
         return "it is not completed"
     if nothing := nothing_said(procedure.code):
@@ -203,8 +201,6 @@ def read_family(
     importing: Import, resource: Resource, family: FamilyMemberHistory
 ) -> str | None:
     """Take what relatives had, with the relationship and the age at which it began."""
-    if family.status == "entered-in-error":
-        return Untrue("it is entered-in-error")
     if family.status not in {"completed", "partial"}:
         return "its status is neither completed nor partial"
     if not family.condition:

@@ -10,14 +10,20 @@ from typing import Any, TypeAlias
 
 from ...errors import SvcRequestError
 from .concepts import LONGEST_TYPED, Wording, name_by_codes
-from .elements import USED, ElementError, checked, is_of_another_version, is_of_r4
-from .extensions import extensions_of
+from .elements import (
+    OF_ANOTHER_VERSION,
+    REFERRED,
+    USED,
+    ElementError,
+    checked,
+    extensions_of,
+    is_of_another_version,
+    is_of_r4,
+)
 from .fields import HISTORY, MEDICATIONS, RISKS, Codes
-from .observations import Answer, Measurement, Statement, newest, unread
+from .observations import TOPICS_BY_CODE, Answer, Measurement, Statement, newest, unread
 from .report import OF_OTHERS, SAME, FhirReport, FhirTaken, ImportLog, Untrue
-from .resources import Resource, is_restricted, text
-from .statements import TOPICS_BY_CODE
-from .subject import Subject
+from .resources import Resource, Subject, is_restricted, text
 from .times import Clock, days_before
 
 _STATUS_RANK = -1  # pregnancy and weight: after allergies, before conditions
@@ -27,7 +33,7 @@ _BEGINNINGS = (
 )  # fmt: skip
 _PERIODS = ("onsetPeriod", "performedPeriod")
 _CONCLUSIONS = {"conclusion", "conclusionCode"}
-_STATEMENTS = frozenset(USED) - {"Patient", "Medication", "Substance", "Specimen"}
+_STATEMENTS = frozenset(USED) - REFERRED - {"Patient"}
 
 
 @dataclass(frozen=True)
@@ -143,17 +149,15 @@ class Import(ImportLog):
             return Untrue(
                 "it is about somebody or something other than the patient (focus)"
             )
+        status = resource.raw.get("status")
+        if status == "entered-in-error":
+            return Untrue("it is entered-in-error")
         if not resource.kind.startswith("Medication"):
             return ""
         # Records have many old medications, and checking them all takes long.
         if is_of_another_version(resource.kind, resource.raw):
-            return "it holds an element of FHIR STU3 or R5, which R4 lacks"
-        status = resource.raw.get("status")
-        if status == "entered-in-error":
-            return Untrue("it is entered-in-error")
-        if status != "active":
-            return "it is not active"
-        return ""
+            return OF_ANOTHER_VERSION
+        return "" if status == "active" else "it is not active"
 
     def _add_fit(self, reader: Reader, resource: Resource) -> None:
         problem = self.doubts_about(resource.raw)

@@ -7,8 +7,7 @@ from datetime import date
 from typing import TYPE_CHECKING
 
 from .concepts import Wording, line, nothing_said, typed_words, words_of
-from .elements import ElementError
-from .extensions import NOT_TAKEN, extensions_of
+from .elements import NOT_TAKEN, ElementError, extensions_of
 from .fields import MEDICATIONS
 from .importing import Import
 from .report import Untrue

@@ -1,4 +1,4 @@
-"""Which Observation becomes which reading: the newest decides, and all are of one point in time.
+"""What Observations say: readings, and topics such as smoking or pregnancy in words.
 
 The newest Observation for a field decides, whatever it says: an older number is never sent in place
 of a newer text, a newer bound or a lost sample. Two kinds decide nothing: one that was entered in
@@ -7,45 +7,42 @@ cancelled or of unknown status does decide, but it is not a number to act upon.
 
 A number means what its whole means: the systolic pressure of a ventricle has the same code as that
 of an arm. So a component counts only in a panel that is known for it, and a vital sign of an
-unusual body site is left out.
+unusual body site is left out. All numbers are of one point in time.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
-from datetime import datetime
+from datetime import date, datetime
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from .concepts import LOINC, Wording, codes_of
+from .concepts import LOINC, Wording, codes_of, nothing_said, typed_words, words_of
 from .fields import (
     HISTORY,
+    NOT_BELOW,
     ORDER,
     RISKS,
     Codes,
     Field,
-    is_loinc,
     is_of_panel,
     is_usual_concept,
     is_usual_site,
 )
 from .report import NEWER, SAME, FhirTaken, ImportLog
-from .resources import Resource, objects, text
-from .statements import (
-    DUE_DATE,
-    FINAL,
-    NOT_FINAL,
-    NOT_PREGNANT,
-    PREGNANCY,
-    TOPICS,
-    TOPICS_BY_CODE,
-    Topic,
+from .resources import Resource, Subject, is_loinc, objects, text
+from .times import (
+    OLDEST,
+    Clock,
+    as_of,
+    day,
+    days_before,
+    rough_day,
+    time_of,
+    to_datetime,
 )
-from .subject import Subject
-from .times import OLDEST, Clock, as_of, rough_day, time_of, to_datetime
-from .units import UnitError
-from .wording import unit_in_words
+from .units import UnitError, unit_in_words
 
 if TYPE_CHECKING:
     from fhir.resources.R4B.observation import Observation, ObservationComponent
@@ -54,10 +51,145 @@ if TYPE_CHECKING:
     Part: TypeAlias = Observation | ObservationComponent
 
 
-_PRESSURES = ("vital_signs.systolic", "vital_signs.diastolic")
-_NOT_BELOW = (
-    "diastolic must be below systolic: they are probably exchanged or not in mmHg"
+# -- in words --------------------------------------------------------------------------------------
+# The newest answer on each topic counts, however old it is; a pregnancy and breastfeeding only as
+# long as they can last. An answer whose code is not known here is given in its own words. Dates do
+# not go into the record: ages of answers and days do.
+
+# The answers to 72166-2 of SNOMED CT and of LOINC's own list.
+_SMOKERS: Mapping[str, str] = {
+    "449868002": "daily smoker", "LA18976-3": "daily smoker",
+    "428041000124106": "occasional smoker", "LA18977-1": "occasional smoker",
+    "428071000124103": "heavy smoker", "LA18981-3": "heavy smoker",
+    "428061000124105": "light smoker", "LA18982-1": "light smoker",
+    "77176002": "smoker", "LA18979-7": "smoker", "65568007": "smoker",
+    "8517006": "former smoker", "LA15920-4": "former smoker",
+    "266919005": "never smoked", "LA18978-9": "never smoked",
+}  # fmt: skip
+_NOT_PREGNANT = "not pregnant"
+# Those of the International Patient Summary and of LOINC.
+_PREGNANCIES: Mapping[str, str] = {
+    "77386006": "pregnant", "LA15173-0": "pregnant",
+    "146799005": "possibly pregnant", "152231000119106": "possibly pregnant",
+    "60001007": _NOT_PREGNANT, "LA26683-5": _NOT_PREGNANT,
+}  # fmt: skip
+_BREASTFEEDING = dict.fromkeys(
+    ("LA29252-6", "169741004", "true", "Y", "LA33-6", "373066001"), "breastfeeding"
 )
+_FINAL = frozenset({"final", "amended", "corrected"})
+_NOT_FINAL = "its status is not final, amended or corrected"
+_TERM = 294  # days, the longest that a pregnancy lasts
+_OVERDUE = 21  # days after the estimated date of delivery
+_TWO_YEARS = 730  # days
+
+
+def _answer(
+    observation: Observation, words_by_code: Mapping[str, str], label: str
+) -> Wording | None:
+    """The words for a known code of an answer; for another its own words behind a label."""
+    value = observation.valueCodeableConcept
+    for code in codes_of(value):
+        if code in words_by_code:
+            return Wording(words_by_code[code])
+    words = words_of(value)
+    typed = typed_words(observation.valueString)
+    if not words and typed:
+        words = (typed,)
+    if not words:
+        return None
+    text = "; ".join(part.text for part in words)
+    return Wording(f"{label}: {text}", any(part.typed for part in words))
+
+
+def _smoking(observation: Observation, _: date) -> Wording | None:
+    return _answer(observation, _SMOKERS, "tobacco smoking status")
+
+
+def _pregnancy(observation: Observation, today: date) -> Wording | None:
+    words = _answer(observation, _PREGNANCIES, "pregnancy status")
+    return _dated(words, observation, today)
+
+
+def _breastfeeding(observation: Observation, today: date) -> Wording | None:
+    if observation.valueBoolean is None:
+        words = _answer(observation, _BREASTFEEDING, "breastfeeding status")
+    elif observation.valueBoolean:
+        words = Wording("breastfeeding")
+    else:
+        words = Wording("not breastfeeding")
+    return _dated(words, observation, today)
+
+
+def _dated(
+    words: Wording | None, observation: Observation, today: date
+) -> Wording | None:
+    if words is None:
+        return None
+    at = time_of(observation)
+    age = as_of(days_before(at, today)) if at else ""
+    return Wording(f"observation: {words.text}{age}", words.typed)
+
+
+def _due_date(observation: Observation, today: date) -> Wording | None:
+    due = observation.valueDateTime
+    if not due:
+        return None
+    days = (day(due) - today).days
+    if not -_OVERDUE <= days <= _TERM:
+        return None
+    distance = f"in {days}" if days >= 0 else f"passed by {-days}"
+    return Wording(f"observation: estimated date of delivery {distance} days")
+
+
+@dataclass(frozen=True)
+class Topic:
+    """What Observations of some codes answer in words: where it goes, and how it is read.
+
+    `lasts` is for how many days an answer can be true; None where that has no end.
+    """
+
+    path: str
+    field: str
+    codes: str
+    read_words: Callable[[Observation, date], Wording | None]
+    lasts: int | None = None
+
+    def read_answer(
+        self, observation: Observation, today: date
+    ) -> tuple[Wording | None, str]:
+        """The answer in words, or None and the reason."""
+        if observation.status not in _FINAL:
+            return None, _NOT_FINAL
+        if nothing := nothing_said(observation.valueCodeableConcept):
+            return None, nothing
+        if not self._is_current(observation, today):
+            return None, f"it is not known to be of the last {self.lasts} days"
+        words = self.read_words(observation, today)
+        return words, "" if words else "its answer is not one that is read"
+
+    def _is_current(self, observation: Observation, today: date) -> bool:
+        if self.lasts is None:
+            return True
+        at = time_of(observation)
+        return at is not None and 0 <= days_before(at, today) <= self.lasts
+
+
+_PREGNANCY = Topic("pregnancy", HISTORY, "82810-3", _pregnancy, _TERM)
+_DUE_DATE = Topic("due date", HISTORY, "11778-8 11779-6 11780-4", _due_date, _TERM)
+_TOPICS = (
+    _PREGNANCY,
+    _DUE_DATE,
+    Topic("breastfeeding", HISTORY, "63895-7", _breastfeeding, _TWO_YEARS),
+    Topic("smoking", RISKS, "72166-2", _smoking),
+)
+TOPICS_BY_CODE: Mapping[str, Topic] = {
+    code: topic for topic in _TOPICS for code in topic.codes.split()
+}
+
+
+# -- readings --------------------------------------------------------------------------------------
+
+_PRESSURES = ("vital_signs.systolic", "vital_signs.diastolic")
 
 
 @dataclass(frozen=True)
@@ -73,7 +205,7 @@ class _Observed:
     @property
     def rank(self) -> tuple[datetime, datetime, bool]:
         """What orders Observations: the time, then the issue, then a final one."""
-        return (self.at or OLDEST, self.issued, self.problem != NOT_FINAL)
+        return (self.at or OLDEST, self.issued, self.problem != _NOT_FINAL)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -142,8 +274,8 @@ def read_observation(
             several = "it has several values, perhaps of several postures"
             readings[field.path] = replace(readings[field.path], problem=several)
         else:
-            problem = NOT_FINAL
-            if observation.status in FINAL:
+            problem = _NOT_FINAL
+            if observation.status in _FINAL:
                 problem = _no_number(raw, part)
             if field.of_blood and not_of_blood:
                 problem = not_of_blood
@@ -348,11 +480,11 @@ _TIED = "there is another of the same moment, which says something else"
 def _statements(answers: Mapping[str, Answer], log: ImportLog) -> list[Statement]:
     """The answers in words; the log records those that are left out."""
     statements = []
-    for topic in TOPICS:
+    for topic in _TOPICS:
         answer = answers.get(topic.path)
         if answer is None:
             continue
-        if topic is DUE_DATE and _has_ended(answer, answers.get(PREGNANCY.path)):
+        if topic is _DUE_DATE and _has_ended(answer, answers.get(_PREGNANCY.path)):
             log.leave_out(answer.origin, NEWER, answer.code, answer.at)
         elif answer.words and not answer.problem:
             statements.append(Statement(topic.field, answer.words, answer))
@@ -365,7 +497,7 @@ def _has_ended(due_date: Answer, pregnancy: Answer | None) -> bool:
     """Whether a newer answer denies the pregnancy of a due date."""
     if pregnancy is None or pregnancy.words is None:
         return False
-    return NOT_PREGNANT in pregnancy.words.text and pregnancy.rank >= due_date.rank
+    return _NOT_PREGNANT in pregnancy.words.text and pregnancy.rank >= due_date.rank
 
 
 def _keep_one_time(readings: dict[str, Measurement], log: ImportLog) -> None:
@@ -426,7 +558,7 @@ def _numbers(
     if _are_exchanged(numbers):
         for path in _PRESSURES:
             reading = readings[path]
-            log.leave_out(reading.origin, _NOT_BELOW, reading.code, reading.at)
+            log.leave_out(reading.origin, NOT_BELOW, reading.code, reading.at)
             del numbers[path]
     return numbers
 

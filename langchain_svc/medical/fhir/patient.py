@@ -9,17 +9,15 @@ from datetime import date, datetime
 from typing import TYPE_CHECKING, Any
 
 from ...errors import SvcRequestError
-from .extensions import codes_in
+from .elements import REFERRED, codes_in
 from .history import read_allergy, read_condition, read_family, read_procedure
 from .importing import Import, ImportOptions, Reader
 from .medications import read_request, read_statement
 from .observations import problem_of_specimen, read_observation
 from .report import FhirReport, Untrue
-from .resources import Resource, objects, text
-from .source import FhirSource, read_source
-from .subject import Subject
+from .resources import Resource, Subject, objects, text
+from .source import UNDECIDED, FhirSource, current, read_source
 from .times import TODDLER, Clock, FhirTime, age, day, effective
-from .versions import UNDECIDED, current
 
 if TYPE_CHECKING:
     from fhir.resources.R4B.observation import Observation
@@ -52,7 +50,7 @@ def read_patient(
     for resource, reason in other_versions:
         importing.leave_out_version(resource, reason)
     for resource in resources:
-        if resource.kind not in _REFERRED:
+        if resource.kind not in REFERRED:
             importing.add_resource(resource, _READERS.get(resource.kind))
     parameters, report = importing.parameters_and_report(
         further_pages=bool(missing_pages)
@@ -253,8 +251,6 @@ def _sex(raw: Mapping[str, Any], gender: str | None) -> tuple[str, str]:
 def _read_measured(
     importing: Import, resource: Resource, observation: Observation
 ) -> str | None:
-    if observation.status == "entered-in-error":
-        return Untrue("it is entered-in-error")
     if observation.status == "registered":
         return "it has no result yet (registered)"
     if importing.clock.is_before(effective(observation)):
@@ -271,8 +267,6 @@ def _read_measured(
     return None
 
 
-# Read where something refers to it.
-_REFERRED = frozenset({"Medication", "Substance", "Specimen"})
 _READERS: Mapping[str, Reader] = {
     "Patient": _read_person,
     "Condition": read_condition,

@@ -1,23 +1,20 @@
-"""`FhirReport`: what an import took from a record and what it left out, without any value."""
+"""`FhirReport`: what an import took from a record and what it left out, without any value.
+
+A clinician reads it, so types of resources and counts have words here.
+"""
 
 from __future__ import annotations
 
+import re
 from abc import ABC, abstractmethod
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 
 from .resources import Resource
 from .times import Clock, day_or_days, days_before
-from .wording import (
-    ADMINISTRATIVE,
-    counted,
-    kind_in_words,
-    listed,
-    spaced,
-    unit_in_words,
-)
+from .units import unit_in_words
 
 
 class Untrue(str):
@@ -280,3 +277,55 @@ class ImportLog(ABC):
         for aside in self.asides:
             if aside.resource.entry in entries:
                 self.leave_out(aside.resource, aside.reason, part=aside.part)
+
+
+# -- in words --------------------------------------------------------------------------------------
+
+_KINDS: Mapping[str, str] = {
+    "AllergyIntolerance": "allergy",
+    "DiagnosticReport": "report",
+    "FamilyMemberHistory": "family history",
+    "MedicationRequest": "medication",
+    "MedicationStatement": "medication",
+    "Observation": "result",
+    "component": "part of a result",
+    "text": "typed text",
+}
+# Who, where, when and for how much: they say nothing of the patient's health. Every other type may,
+# also one that nobody knows.
+_ADMINISTRATIVE = """
+    Account Appointment AppointmentResponse AuditEvent ChargeItem Claim ClaimResponse Consent
+    Contract Coverage CoverageEligibilityRequest CoverageEligibilityResponse Encounter Endpoint
+    EnrollmentRequest EnrollmentResponse EpisodeOfCare ExplanationOfBenefit Group HealthcareService
+    InsurancePlan Invoice Location MessageHeader OperationOutcome Organization
+    OrganizationAffiliation PaymentNotice PaymentReconciliation Person Practitioner
+    PractitionerRole Provenance RelatedPerson Schedule Slot Subscription VerificationResult
+"""
+ADMINISTRATIVE = frozenset(_ADMINISTRATIVE.split())
+_MOST = 20  # of a list that people read
+
+
+def kind_in_words(kind: str) -> str:
+    """A type of resource, or a part of one: `MedicationDispense` is "medication dispense"."""
+    return _KINDS.get(kind) or spaced(kind)
+
+
+def spaced(name: str) -> str:
+    """`heartRate`, `HeartRate` and `heart_rate` are all "heart rate"."""
+    return re.sub(r"(?<=[a-z])(?=[A-Z])|_", " ", name).lower()
+
+
+def counted(count: int, word: str) -> str:
+    """A number of things: "1 allergy", "2,300 allergies", "2 explanations of benefit"."""
+    if count == 1:
+        return f"1 {word}"
+    head, of, rest = word.partition(" of ")
+    plural = f"{head[:-1]}ies" if head.endswith("y") else f"{head}s"
+    return f"{count:,} {plural}{of}{rest}"
+
+
+def listed(items: Sequence[str]) -> str:
+    """A list that a person can read: of more than twenty only their number."""
+    further = len(items) - _MOST
+    shown = ", ".join(items[:_MOST])
+    return f"{shown} and {further:,} more" if further > 0 else shown

@@ -204,7 +204,35 @@ def _rounded(value: float) -> float:
     return float(f"{value:.{_DIGITS}g}")
 
 
-# -- hemoglobin A1c -------------------------------------------------------------------------------
+# -- in words --------------------------------------------------------------------------------------
+
+_WORDS_OF_UNITS: Mapping[str, str] = {
+    "1": "", "[pH]": "", "Cel": "°C", "[degF]": "°F", "a": "years",
+}  # fmt: skip
+# What UCUM writes otherwise than people do, within a unit. Other annotations are not of the unit.
+_PARTS_OF_UNITS: tuple[tuple[str, str], ...] = (
+    (r"\{1\.73_m2\}", "1.73 m2"),
+    (r"\{[^{}]*\}", ""),
+    (r"\[iU\]", "IU"),
+    (r"\[([A-Za-z0-9]+)(?:_[a-z]+)?\]", r"\1"),
+    (r"\bu(?=[A-Za-z])", "µ"),
+)
+_POWER_IN_WORDS = re.compile(r"(?<=\b10)\*([0-9]+)|(?<=m)([23])\b")
+_SUPERSCRIPTS = str.maketrans("0123456789", "⁰¹²³⁴⁵⁶⁷⁸⁹")
+
+
+def unit_in_words(unit: str) -> str:
+    """A UCUM unit as people write it: mmHg, °C, µmol/L, 10³/µL; empty where there is none."""
+    if unit in _WORDS_OF_UNITS:
+        return _WORDS_OF_UNITS[unit]
+    for pattern, words in _PARTS_OF_UNITS:
+        unit = re.sub(pattern, words, unit)
+    return _POWER_IN_WORDS.sub(
+        lambda power: (power[1] or power[2]).translate(_SUPERSCRIPTS), unit
+    )
+
+
+# -- hemoglobin A1c --------------------------------------------------------------------------------
 
 # The master equation between the networks of IFCC and NGSP: NGSP in % = 0.09148 * IFCC in mmol/mol
 # + 2.152 (Hoelzel and others, Clinical Chemistry 50, 2004; used by IFCC, NGSP and the ADA).
@@ -225,7 +253,7 @@ def _other_scale(value: float, source: Unit, target: Unit) -> float:
     return ifcc * _PER_MILLE / target.factor
 
 
-# -- notes in braces ------------------------------------------------------------------------------
+# -- notes in braces -------------------------------------------------------------------------------
 
 # Notes that only name what is counted, or what something is divided by. Any other changes what
 # the number means: D-dimer in FEU is about twice that in DDU, a log is not a number of copies.
