@@ -74,12 +74,12 @@ def test_a_docstring_has_the_sections_of_langchain_and_its_blocks_run(kind, sand
     run(blocks)
 
 
-def write_files(page, folder):
+def write_files(page, folder, wanted=r"\w+\.py"):
     """Each block, unchanged, goes to the end of the file that its first line names."""
     for block in PYTHON:
-        if block.page == page:
-            name = re.match(r"# (\w+\.py)", block.code)[1]
-            with (folder / name).open("a", encoding="utf-8") as file:
+        name = re.match(rf"# ({wanted})", block.code)
+        if block.page == page and name:
+            with (folder / name[1]).open("a", encoding="utf-8") as file:
                 file.write(block.code)
 
 
@@ -106,6 +106,7 @@ def test_the_recipe_of_tests_passes_in_an_empty_folder(tmp_path):
 
 @pytest.mark.slow
 def test_the_recipe_of_cassettes_records_in_an_empty_folder_and_replays_without_a_service(tmp_path):
+    write_files(RECIPE_OF_TESTS, tmp_path, wanted=r"shop\.py")
     write_files(RECIPE_OF_CASSETTES, tmp_path)
     shells = [block.code for block in blocks_of(RECIPE_OF_CASSETTES) if block.language == "sh"]
     record, replay = (shlex.split(code)[1:] for code in shells)

@@ -1,7 +1,5 @@
 """docs/migration.md against the installed langchain-openai and openai: nothing of theirs is missing."""
 
-import base64
-import io
 import re
 
 import openai
@@ -9,7 +7,6 @@ import pytest
 from langchain_core.documents import Document
 from langchain_core.language_models.chat_models import BaseChatModel
 from langchain_openai import ChatOpenAI
-from PIL import Image
 from pydantic import ValidationError
 from test_readme import ROOT, rows
 
@@ -71,13 +68,6 @@ def test_the_errors_exist_on_both_sides():
 # -- what else you may look for -------------------------------------------------------------------
 
 OTHERS = [cells for cells in table("What else you may look for") if cells[0] != "what"]
-PATIENT = {"resourceType": "Patient", "id": "a", "gender": "female"}
-
-
-def gif():
-    stream = io.BytesIO()
-    Image.new("P", (40, 40)).save(stream, "GIF")
-    return stream.getvalue()
 
 
 def an_old_chain(sandbox):
@@ -95,23 +85,6 @@ def citations(sandbox):
     an_old_chain(sandbox)
     asked = {"messages": "Where is the lamp?", "documents": [Document("The lamp is in the hall.")]}
     assert "hall" in svc.ChatSvc(**sandbox.v1).with_citations().invoke(asked).text
-
-
-def a_gif(sandbox):
-    image = f"data:image/gif;base64,{base64.b64encode(gif()).decode()}"
-    tool = svc.SvcAnalyzeImage(**sandbox.general)
-    with pytest.raises(svc.SvcRequestError, match="it is a GIF"):
-        tool.invoke({"image": image, "task": "ocr"})
-    handle = tool.images.add(Image.open(io.BytesIO(gif())))
-    assert tool.invoke({"image": handle, "task": "ocr"})
-
-
-def an_image_nearby(sandbox):
-    tool = svc.SvcAnalyzeImage(**sandbox.general)
-    for address in ("http://10.0.0.5/a.png", "http://intranet/a.png"):
-        with pytest.raises(svc.SvcRequestError, match="not an IP address or a private name"):
-            tool.invoke({"image": address, "task": "ocr"})
-    assert not sandbox.requests
 
 
 def durations(sandbox):
@@ -139,44 +112,14 @@ def a_prompt(sandbox):
     assert sandbox.requests[-1].json["messages"][-1]["content"] == "Hello"
 
 
-def a_server(_):
-    assert not hasattr(svc.PatientContext, "from_server")
-    assert svc.PatientContext.from_fhir(PATIENT).sex == "female"
-
-
-def a_part_left_out(_):
-    code = {"coding": [{"system": "http://snomed.info/sct", "code": "86406008"}]}
-    about = {"subject": {"reference": "Patient/a"}, "clinicalStatus": {"text": "active"}}
-    condition = {"resourceType": "Condition", "id": "c", "code": code, **about}
-    for leave_out in (["86406008"], lambda raw: raw["id"] == "c"):
-        patient = svc.PatientContext.from_fhir([PATIENT, condition], leave_out=leave_out)
-        assert patient.sex == "female"
-        assert not patient.medical_history
-        assert "(leave_out)" in str(patient.fhir_report)
-
-
-def an_answer_as_fhir(sandbox):
-    result = svc.SvcMedicalConsult(**sandbox.medical).invoke(
-        {"type": "tool_call", "id": "1", "name": "", "args": {"message": "chest pain"}}
-    )
-    assert not hasattr(result.artifact, "to_fhir")
-    assert result.artifact.raw
-    assert result.artifact.audit()["resourceType"] == "AuditEvent"
-
-
 PROOFS = {
     "`functions`": an_old_chain,
     "`create_qa": citations,
     "`create_openai_functions_agent`": an_old_agent,
-    "GIF": a_gif,
-    "images at IP": an_image_nearby,
     "durations": durations,
     "a conversation": a_conversation,
     "a text model": a_text_model,
     "the prompt": a_prompt,
-    "a FHIR server": a_server,
-    "parts of a record": a_part_left_out,
-    "FHIR resources": an_answer_as_fhir,
 }
 
 
