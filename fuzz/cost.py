@@ -13,11 +13,10 @@ from contextlib import suppress
 from types import FrameType
 from typing import Any
 
-from langchain_svc._json.parser import PartialObject, read_json
-
 from langchain_svc._calls.parse import StreamParser, parse_calls
 from langchain_svc._http.http1 import ResponseDecoder
 from langchain_svc._json.answer import SchemaMismatch, read_answer
+from langchain_svc._json.parser import PartialObject, read_json
 from langchain_svc._wire.stream import StreamDecoder
 
 from .calls import CALL_PIECES, TOOLS

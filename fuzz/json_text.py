@@ -6,11 +6,9 @@ import json
 import math
 from typing import Any
 
-from langchain_svc._json.parser import PartialObject, read_json
-
 from langchain_svc._json.answer import read_answer
 from langchain_svc._json.fit import SchemaMismatch, fit_schema, problems
-from langchain_svc._json.parser import JsonValue
+from langchain_svc._json.parser import JsonValue, PartialObject, read_json
 
 from .draw import Draw, cut
 
