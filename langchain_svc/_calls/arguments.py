@@ -11,9 +11,9 @@ import re
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 
+from .._json import Brackets
 from .._text import Restorer
 from .calls import BadCall, Call
-from .cursor import Brackets
 
 _HEAD = re.compile(
     r'<tool_call>\s*\{\s*"name"\s*:\s*"(?P<name>[^"\\]{1,100})"\s*,\s*'

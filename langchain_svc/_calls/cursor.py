@@ -7,115 +7,19 @@ a text was cut, and a stream gives the same calls as the whole text.
 
 from __future__ import annotations
 
-import json
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from types import MappingProxyType
 
-from .._json import JsonValue, attempt_json, once, refuse_constant
-from .calls import CUT_OFF, MISSING, Raw
+from .._json import Brackets, More, Signs, bracket_end, embedded_json
+from .calls import CUT_OFF, Raw
 from .judge import STRAY_TEXT, Judge, accounts_for
-
-# -- brackets -------------------------------------------------------------------------------------
-
-_MARK = re.compile(r"[\"'{}\[\]()]")
-_IN_STRING = {quote: re.compile(rf"[{quote}\\]") for quote in "\"'"}
-_OPENERS = {"{": "}", "[": "]", "(": ")"}
-_TOP = re.compile(r"[\"'{}\[\](),]")
-
-
-class Brackets:
-    """Follows strings and brackets of JSON or Python; a missing quote misleads it."""
-
-    def __init__(self) -> None:
-        self._closers: list[str] = []
-        self._quote = ""
-        self._escaped = False
-        self._length = 0  # characters that were followed
-        self.closed = False
-
-    @property
-    def rest(self) -> tuple[str, str]:
-        """What closes the string that is open, and what closes the brackets."""
-        return self._quote, "".join(reversed(self._closers))
-
-    def follow(self, text: str, start: int = 0, end: int | None = None) -> int | None:
-        """The number of characters from the very first to the closing bracket, if it is here."""
-        at = start
-        if end is None:
-            end = len(text)
-        while not self.closed and at < end:
-            if self._escaped:
-                self._escaped = False
-                at += 1
-                continue
-            marks = _IN_STRING[self._quote] if self._quote else _MARK
-            match = marks.search(text, at, end)
-            if match is None:
-                at = end
-            else:
-                at = match.end()
-                self._pass(match[0])
-        self._length += at - start
-        return self._length if self.closed else None
-
-    def _pass(self, mark: str) -> None:
-        if mark == "\\":
-            self._escaped = True
-            return
-        if self._quote:
-            self._quote = ""
-        elif mark in _IN_STRING:
-            self._quote = mark
-        elif mark in _OPENERS:
-            self._closers.append(_OPENERS[mark])
-        else:
-            del self._closers[-1:]
-        self.closed = not self._closers and not self._quote
-
-
-def bracket_end(text: str, start: int) -> int | None:
-    """The index after what closes the bracket or quote at `start`; None while it is open."""
-    length = Brackets().follow(text, start)
-    if length is None:
-        return None
-    return start + length
-
-
-def split_commas(text: str) -> list[str]:
-    """The parts between the commas of a text that stand in no bracket and in no string."""
-    parts: list[str] = []
-    begin = 0
-    at = 0
-    while match := _TOP.search(text, at):
-        mark = match[0]
-        at = match.end()
-        if mark == ",":
-            parts.append(text[begin : match.start()])
-            begin = at
-        elif mark in _OPENERS or mark in _IN_STRING:
-            at = bracket_end(text, match.start()) or len(text)
-    parts.append(text[begin:])
-    return [part.strip() for part in parts if part.strip()]
-
 
 # -- waiting --------------------------------------------------------------------------------------
 
 _FREE = 1000  # characters
 _EARNED = 2  # for each character that arrives
-
-
-class More(Exception):  # noqa: N818 - no error, but a question
-    """More text is needed to say what stands here: up to one of the characters of `need`.
-
-    `brackets` is where a value begins of which the end has not come.
-    """
-
-    def __init__(self, need: str = "", brackets: int | None = None) -> None:
-        super().__init__(need)
-        self.need = need
-        self.brackets = brackets
 
 
 class Pending:
@@ -161,149 +65,21 @@ class Pending:
 
 @dataclass(frozen=True)
 class Json:
-    """A JSON value in a text, or MISSING."""
+    """A JSON value in a text."""
 
     value: object
-    end: int
-    cost: int  # how many characters were looked at
-    fault: str = ""  # why it may not be used
-    whole: bool = False  # its last bracket came
+    fault: str  # why it may not be used
+    whole: bool  # its last bracket came
 
 
 # Where broken JSON may end: no call goes on after these, save in a string.
-_SIGN = re.compile(
+_OVER = re.compile(
     r"</?tool_calls?>|<tool_response|\n[ \t]*```|\n[ \t]*Observation:|</?function|\[TOOL_CALLS\]"
     r"|<\|[\w/]{1,40}\|>|<｜|</?[a-z]{1,20}:tool|</longcat|</?TOOLCALL"
 )
 # A sign that the next call begins, whatever was left open before.
 _NEXT = re.compile(r"<tool_call>\s*[{\[]|\n[ \t]*```json\s*[{\[]")
-_MAX_SIGNS = 4
-_LONGEST_SIGN = 60
-_WINDOW = 256
-_PART = 4096
-_OPEN_STRING = "Unterminated string"
-
-
-# Raw line ends in strings are read. NaN, infinities and a key with two values are not JSON.
-_DECODER = json.JSONDecoder(
-    strict=False, parse_constant=refuse_constant, object_pairs_hook=once
-)
-
-
-def json_at(text: str, begin: int, *, final: bool) -> Json:
-    """The value that begins at `begin`.
-
-    Broken JSON may end at a sign that a call is over, or at the bracket that seems to close it.
-    These places are tried from left to right, and the first one is right before which nothing but
-    closing brackets is missing.
-
-    Raises:
-        More: The value may go on.
-    """
-    size = _PART  # in parts, since an error of the decoder counts the lines before it
-    while True:
-        part = text[begin : begin + size]
-        is_all = begin + size >= len(text)
-        try:
-            value, end = _DECODER.raw_decode(part)
-        except (ValueError, RecursionError) as error:
-            if not _is_open(error, part):
-                return _broken_json(text, begin, final=final)
-            if is_all and not final:
-                raise More("}]", begin) from None
-            if is_all:
-                return _broken_json(text, begin, final=final)
-            size *= 4
-        else:
-            return Json(value, begin + end, end, whole=True)
-
-
-def _is_open(error: Exception, part: str) -> bool:
-    """Whether the decoder may have failed because the text ends too early."""
-    if not isinstance(error, json.JSONDecodeError):
-        return False
-    is_near_end = error.pos > len(part) - 8  # `\u00e`, `fals`
-    return is_near_end or error.msg.startswith(_OPEN_STRING)
-
-
-@dataclass(frozen=True, order=True)
-class _End:
-    """Where a value of broken JSON may end."""
-
-    at: int
-    closed: bool  # by its own bracket
-    must: bool  # it ends nowhere behind this place
-
-
-def _broken_json(text: str, begin: int, *, final: bool) -> Json:
-    cost = 0
-    last: _End | None = None
-    for last in _ends(text, begin):
-        attempt = attempt_json(text[begin : last.at], 0)
-        cost += attempt.cost + last.at - begin
-        value = attempt.value
-        # A sign may stand in a string; so nothing may be missing before it but brackets.
-        if value and (value.complete or not (last.closed or value.cut_in_value)):
-            return _repaired(text, begin, value, cost)
-    must_end = last is not None and last.must
-    if not must_end and not final:
-        raise More("}])>`:", begin)
-    end = last.at if last and must_end else len(text)
-    return _cut_json(text, begin, end, cost)
-
-
-def _cut_json(text: str, begin: int, end: int, cost: int) -> Json:
-    """The value that was left open; `end` is the last place where it can end."""
-    attempt = attempt_json(text[begin:end], 0)
-    cost += end - begin + attempt.cost
-    value = attempt.value
-    if value is None:
-        return Json(MISSING, begin, cost)
-    if value.cut_in_value and not value.complete:
-        return Json(value.value, end, cost, CUT_OFF)
-    return _repaired(text, begin, value, cost)
-
-
-def _repaired(text: str, begin: int, value: JsonValue, cost: int) -> Json:
-    end = begin + value.end
-    fault = value.spare
-    if not fault and not accounts_for(text[begin:end], value.value):
-        fault = STRAY_TEXT
-    return Json(value.value, end, cost, fault, value.complete)
-
-
-def _ends(text: str, begin: int) -> Iterator[_End]:
-    """The places where the value may end.
-
-    They are searched no farther than the caller goes on, so that a text full of openers costs what
-    its length does.
-    """
-    brackets = Brackets()
-    size = _WINDOW
-    at = begin
-    signs = 0
-    must = False
-    while at < len(text) and not must:
-        window_end = min(len(text), at + size)
-        size *= 2
-        places: list[_End] = []
-        limit = window_end
-        for sign in _SIGN.finditer(text, at, window_end + _LONGEST_SIGN):
-            if must or sign.start() >= window_end:
-                break
-            # Each that is tried costs a reading of all that stands before it.
-            signs += 1
-            must = signs == _MAX_SIGNS or _NEXT.match(text, sign.start()) is not None
-            places.append(_End(sign.start(), closed=False, must=must))
-        if must:
-            limit = places[-1].at
-        length = None
-        if not brackets.closed:
-            length = brackets.follow(text, at, limit)
-        if length:
-            places.append(_End(begin + length, closed=True, must=must))
-        yield from sorted(places)
-        at = window_end
+_SIGNS = Signs(_OVER, _NEXT)
 
 
 # -- the cursor -----------------------------------------------------------------------------------
@@ -418,12 +194,19 @@ class Cursor:
 
     def json(self) -> Json | None:
         """Pass over the JSON value that begins here, broken as it may be; None if there is none."""
-        result = json_at(self.text, self.at, final=self.final)
-        self.at = result.end
-        self.cost += result.cost
-        if result.value is MISSING:
+        begin = self.at
+        found = embedded_json(self.text, begin, _SIGNS, final=self.final)
+        self.at = found.end
+        self.cost += found.cost
+        if not found.found:
             return None
-        return result
+        fault = found.spare
+        if found.cut:
+            fault = CUT_OFF
+        elif found.repaired and not fault:
+            written = self.text[begin : found.end]
+            fault = "" if accounts_for(written, found.value) else STRAY_TEXT
+        return Json(found.value, fault, found.whole)
 
 
 # -- the forms of other families ------------------------------------------------------------------

@@ -13,10 +13,10 @@ from dataclasses import replace
 from functools import lru_cache, partial
 from json import dumps
 
-from .._json import read_json
+from .._json import More, read_json, split_commas
 from .asked import FENCE, close, read_inside
 from .calls import CUT_OFF, MISSING, Raw, Tool
-from .cursor import Cursor, Families, More, Reader, split_commas
+from .cursor import Cursor, Families, Reader
 from .judge import ARGUMENT_KEYS, NAME_KEYS, STRAY_TEXT, Judge, accounts_for
 from .marks import (
     ANY_MARK,

@@ -9,9 +9,10 @@ import re
 from dataclasses import replace
 from functools import lru_cache
 
+from .._json import More
 from .._text import HALF_MARK, NATIVE, NATIVE_ENDS, SPOKEN, Markers
 from .calls import Raw
-from .cursor import Cursor, More
+from .cursor import Cursor
 from .judge import ARGUMENT_KEYS, CONTAINER_KEYS, NAME_KEYS, SIDE_KEYS, fold_key
 
 _N = r"[\w:▁.-]"

@@ -14,10 +14,11 @@ import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
+from .._json import More
 from .._text import Markers, Pseudonymizer, closer_of
 from . import asked, marks
 from .calls import CUT_OFF, BadCall, Call, Doubt, Raw, Tool
-from .cursor import Cursor, Families, More, Pending, Reader
+from .cursor import Cursor, Families, Pending, Reader
 from .judge import Judge
 from .marks import Line, pair
 
