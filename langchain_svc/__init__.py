@@ -42,11 +42,11 @@ if TYPE_CHECKING:  # for type checkers, which know no names made at run time
     from .medical.tools import SvcMedicalConsult as SvcMedicalConsult
     from .medical.tools import SvcMedicalStatus as SvcMedicalStatus
     from .medical.tools import SvcMedicalToolkit as SvcMedicalToolkit
-    from .observe.callbacks import SvcUsageCallbackHandler as SvcUsageCallbackHandler
     from .observe.otel import (
         SvcOpenTelemetryCallbackHandler as SvcOpenTelemetryCallbackHandler,
     )
     from .observe.usage import ModelUsage as ModelUsage
+    from .observe.usage import SvcUsageCallbackHandler as SvcUsageCallbackHandler
     from .privacy.callbacks import PrivateCallbacks as PrivateCallbacks
     from .privacy.pseudonyms import PseudonymRestorer as PseudonymRestorer
     from .privacy.pseudonyms import Pseudonyms as Pseudonyms
@@ -83,9 +83,8 @@ _HOMES = {
         "SvcCancerRisk SvcDecisionSupport SvcMedicalConsult SvcMedicalStatus "
         "SvcMedicalToolkit"
     ),
-    "observe.callbacks": "SvcUsageCallbackHandler",
     "observe.otel": "SvcOpenTelemetryCallbackHandler",
-    "observe.usage": "ModelUsage",
+    "observe.usage": "ModelUsage SvcUsageCallbackHandler",
     "privacy.callbacks": "PrivateCallbacks",
     "privacy.pseudonyms": "PseudonymRestorer Pseudonyms",
     "quota.agents": "SvcBudgetMiddleware",

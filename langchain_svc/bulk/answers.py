@@ -17,7 +17,7 @@ from pydantic_core import to_jsonable_python
 
 from .._wire import is_cut
 from ..errors import SvcError, SvcOutputError
-from ..observe.callbacks import RunHandler, SvcUsageCallbackHandler
+from ..observe.usage import RunHandler, SvcUsageCallbackHandler
 
 CUT = "cut"
 # Where the integrations of LangChain say why an answer ended.

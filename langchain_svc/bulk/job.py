@@ -35,7 +35,7 @@ from .._base.tokens import TOKENS_A_TURN, count_tokens
 from .._service import ON_WAIT
 from .._wire import Price, read_prices
 from ..errors import SvcRateLimitError, SvcRequestError
-from ..observe.callbacks import SvcUsageCallbackHandler
+from ..observe.usage import SvcUsageCallbackHandler
 from ..quota.limiter import bulk_priority
 from .answers import AnswerWatch, RowResult, error_text, to_json
 from .journal import Journal, Totals, in_words, results

@@ -17,7 +17,7 @@ from uuid import UUID
 from langchain_core.messages import AIMessage, BaseMessage, ToolMessage
 
 from .._version import __version__
-from .callbacks import LEFT_EARLY, RunHandler, is_from_cache, requested_model
+from .usage import LEFT_EARLY, RunHandler, is_from_cache, requested_model
 
 if TYPE_CHECKING:
     from opentelemetry._logs import LoggerProvider
