@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import asyncio
 import os
-import platform
 import sqlite3
 import sys
 import time
@@ -42,10 +41,17 @@ from .journal import Journal, Totals, in_words, results
 from .options import BulkOptions
 from .outage import Outage, RowTries
 from .output import output_lines, write_output
-from .progress import RunState, duration, is_watched, log, show_progress
-from .register import Register
-from .rows import BadRow, Problems, Row, Rows, Source
-from .status import EVERY, Status, remove_status, write_status
+from .progress import (
+    EVERY,
+    RunState,
+    duration,
+    is_watched,
+    log,
+    remove_status,
+    show_progress,
+    write_status,
+)
+from .rows import BadRow, Problems, Register, Row, Rows, Source
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -379,26 +385,8 @@ class Job:
         """Let others see where the run stands."""
         place = self._journal.path
         while True:
-            await _run_on(self._disk, write_status, place, self.status())
+            await _run_on(self._disk, write_status, place, self._state.status())
             await asyncio.sleep(EVERY)
-
-    def status(self) -> Status:
-        """Where the run stands."""
-        state = self._state
-        now = time.monotonic()
-        wait, for_limit = state.waiting(now)
-        return Status(
-            **vars(state.totals),
-            expected=state.expected,
-            seconds=state.seconds_of_job(now),
-            runs=state.runs,
-            rate=state.rate(now),
-            wait=wait,
-            for_limit=for_limit,
-            process=os.getpid(),
-            machine=platform.node(),
-            written=time.time(),
-        )
 
     def _write_results(self) -> None:
         output = self._options.output

@@ -12,7 +12,7 @@ from pathlib import Path
 
 from .answers import output_line
 from .journal import Journal, temporary
-from .register import Register
+from .rows import Register
 
 UNANSWERED = "unanswered"
 

@@ -19,13 +19,12 @@ WAITING = r"(\d+) of \d rows, waiting (\d+) s for the service's limit"
 
 @pytest.fixture
 def lines(folder, monkeypatch, capsys):
-    """Runs with progress as a notebook shows it, and returns the lines."""
-    monkeypatch.setitem(sys.modules, "ipykernel", sys)
+    """Runs with progress in lines, and returns them."""
     monkeypatch.setattr("langchain_svc.bulk.progress._LOG_EVERY", 0.1)
 
     def run(*given, rows=8, **options):
         begun = time.monotonic()
-        report = bulk.run(*given, journal="j", **options)
+        report = bulk.run(*given, journal="j", progress=True, **options)
         assert report.done == rows
         return capsys.readouterr().err.splitlines(), time.monotonic() - begun
 
