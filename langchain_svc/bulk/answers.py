@@ -40,32 +40,6 @@ def json_line(plain: object) -> str:
     return text
 
 
-def output_line(
-    number: int,
-    key: object,
-    *,
-    content: object,
-    usage: Mapping[str, int] | None,
-    finish_reason: str | None,
-    error: object,
-) -> str:
-    """A row of the output as JSON text.
-
-    Raises:
-        ValueError: It holds what JSON has no form for.
-    """
-    return json_line(
-        {
-            "row": number,
-            "id": key,
-            "content": content,
-            "usage": usage,
-            "finish_reason": finish_reason,
-            "error": error,
-        }
-    )
-
-
 class AnswerWatch(RunHandler[None]):
     """Records why the answers of a row's models ended.
 

@@ -37,10 +37,9 @@ from ..errors import SvcRateLimitError, SvcRequestError
 from ..observe.usage import SvcUsageCallbackHandler
 from ..quota.limiter import bulk_priority
 from .answers import AnswerWatch, RowResult, error_text, to_json
-from .journal import Journal, Totals, in_words, results
+from .journal import Journal, Totals, in_words, output_lines, results, write_output
 from .options import BulkOptions
 from .outage import Outage, RowTries
-from .output import output_lines, write_output
 from .progress import (
     EVERY,
     RunState,
