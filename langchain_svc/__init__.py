@@ -47,7 +47,7 @@ if TYPE_CHECKING:  # for type checkers, which know no names made at run time
     )
     from .observe.usage import ModelUsage as ModelUsage
     from .observe.usage import SvcUsageCallbackHandler as SvcUsageCallbackHandler
-    from .privacy.callbacks import PrivateCallbacks as PrivateCallbacks
+    from .privacy.private_runs import PrivateCallbacks as PrivateCallbacks
     from .privacy.pseudonyms import PseudonymRestorer as PseudonymRestorer
     from .privacy.pseudonyms import Pseudonyms as Pseudonyms
     from .quota.agents import SvcBudgetMiddleware as SvcBudgetMiddleware
@@ -85,7 +85,7 @@ _HOMES = {
     ),
     "observe.otel": "SvcOpenTelemetryCallbackHandler",
     "observe.usage": "ModelUsage SvcUsageCallbackHandler",
-    "privacy.callbacks": "PrivateCallbacks",
+    "privacy.private_runs": "PrivateCallbacks",
     "privacy.pseudonyms": "PseudonymRestorer Pseudonyms",
     "quota.agents": "SvcBudgetMiddleware",
     "quota.limiter": "BudgetUse SvcBudget bulk_priority",
