@@ -61,9 +61,9 @@ PROMISES = (
     (
         "pseudonyms",
         """
-        privacy/ps* privacy/engine.py privacy/marks.py privacy/identities.py
-        privacy/whole_values.py privacy/vocabulary.py privacy/person_names.py
-        privacy/phrases.py privacy/numbers.py privacy/calendar_dates.py _text/reading.py
+        privacy/ps* privacy/engine.py privacy/identities.py privacy/whole_values.py
+        privacy/vocabulary.py privacy/names.py privacy/numbers.py
+        privacy/calendar_dates.py _text/reading.py
         _text/pseudonyms.py _service/pseudonyms.py
     """,
         "privacy/*pseudonym* privacy/*names* privacy/*exit* text/*",
