@@ -50,7 +50,7 @@ if TYPE_CHECKING:  # for type checkers, which know no names made at run time
     from .privacy.private_runs import PrivateCallbacks as PrivateCallbacks
     from .privacy.pseudonyms import PseudonymRestorer as PseudonymRestorer
     from .privacy.pseudonyms import Pseudonyms as Pseudonyms
-    from .quota.agents import SvcBudgetMiddleware as SvcBudgetMiddleware
+    from .quota.budget_middleware import SvcBudgetMiddleware as SvcBudgetMiddleware
     from .quota.limiter import BudgetUse as BudgetUse
     from .quota.limiter import SvcBudget as SvcBudget
     from .quota.limiter import bulk_priority as bulk_priority
@@ -87,7 +87,7 @@ _HOMES = {
     "observe.usage": "ModelUsage SvcUsageCallbackHandler",
     "privacy.private_runs": "PrivateCallbacks",
     "privacy.pseudonyms": "PseudonymRestorer Pseudonyms",
-    "quota.agents": "SvcBudgetMiddleware",
+    "quota.budget_middleware": "SvcBudgetMiddleware",
     "quota.limiter": "BudgetUse SvcBudget bulk_priority",
     "quota.plans": "Plan",
     "quota.quota": "QuotaLimit QuotaSnapshot SvcQuota",
