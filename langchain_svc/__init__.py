@@ -54,7 +54,7 @@ if TYPE_CHECKING:  # for type checkers, which know no names made at run time
     from .quota.limiter import BudgetUse as BudgetUse
     from .quota.limiter import SvcBudget as SvcBudget
     from .quota.limiter import bulk_priority as bulk_priority
-    from .quota.plans import Plan as Plan
+    from .quota.quota import Plan as Plan
     from .quota.quota import QuotaLimit as QuotaLimit
     from .quota.quota import QuotaSnapshot as QuotaSnapshot
     from .quota.quota import SvcQuota as SvcQuota
@@ -89,8 +89,7 @@ _HOMES = {
     "privacy.pseudonyms": "PseudonymRestorer Pseudonyms",
     "quota.budget_middleware": "SvcBudgetMiddleware",
     "quota.limiter": "BudgetUse SvcBudget bulk_priority",
-    "quota.plans": "Plan",
-    "quota.quota": "QuotaLimit QuotaSnapshot SvcQuota",
+    "quota.quota": "Plan QuotaLimit QuotaSnapshot SvcQuota",
     "tools.general": "SvcAnalyzeImage SvcGenerateImage SvcTranslate",
     "tools.toolkit": "SvcToolkit",
 }

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hmac
 import math
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -31,9 +32,9 @@ from .budget_accounts import (
     in_billionths,
 )
 from .estimates import BYTES_A_TOKEN, Estimates, Used, read_usage
-from .ledger import BULK, Ledger, Outcome, Ticket
-from .plans import DAY, MEMORY, PERIODS, key_digest
+from .ledger import BULK, DAY, PERIODS, Ledger, Outcome, Ticket
 
+MEMORY = "memory"  # the storage of a process by itself
 BULK_JOB: ContextVar[str | None] = ContextVar("langchain_svc_bulk_job", default=None)
 
 _HEADERS_EVERY = 0.25  # seconds between two answers whose headers are read
@@ -85,6 +86,11 @@ def _restored(kind: type[Shared], id_: str, arguments: dict[str, Any]) -> Shared
         shared._id = id_  # noqa: SLF001  # our own class
         _LIVE[id_] = shared
     return shared
+
+
+def key_digest(key: str) -> str:
+    """A name of the key, for Redis too, from which nobody can compute the key."""
+    return hmac.digest(b"langchain-svc quota", key.encode(), "sha256").hex()[:32]
 
 
 # -- budgets -------------------------------------------------------------------------------------

@@ -16,7 +16,7 @@ from .._service import Wait
 from ..errors import SvcConnectionError
 from .budget_accounts import NOTHING, Amounts, Bounds, Reservation, Standing, add
 from .estimates import Estimates
-from .plans import MINUTE
+from .ledger import MINUTE
 from .redis_link import (
     RedisLink,
     RedisRequest,

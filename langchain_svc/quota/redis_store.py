@@ -24,11 +24,11 @@ from .ledger import (
     TOO_MANY_REQUESTS,
     Ledger,
     LedgerUse,
+    Limit,
     Outcome,
     Ticket,
     Window,
 )
-from .plans import Limit
 from .redis_link import (
     RedisLink,
     RedisRequest,

@@ -20,11 +20,12 @@ from langchain_svc.quota.ledger import (
     INTERACTIVE,
     LATENESS,
     Ledger,
+    Limit,
     Outcome,
     Ticket,
     Window,
 )
-from langchain_svc.quota.plans import DOCUMENTED, Limit, Plan
+from langchain_svc.quota.quota import DOCUMENTED, Plan
 
 V1_PRO = tuple(DOCUMENTED["v1:pro"].limits())
 

@@ -16,7 +16,7 @@ import time
 import pytest
 
 import langchain_svc as svc
-from langchain_svc.quota.plans import DAY, Limit
+from langchain_svc.quota.ledger import DAY, Limit
 from langchain_svc.sandbox import Fault, Sandbox
 
 
