@@ -87,7 +87,7 @@ PROMISES = (
     ("DICOM", "medical/dicom/*", "medical/*dicom*", "medical-images.md"),
     ("medical tools, receipts", "medical/*", "medical/*", "medical.md"),
     ("budgets", "quota/*budget* quota/estimates.py", "quota/*budget*", ""),
-    ("quotas in Redis", "quota/redis*", "quota/*redis*", ""),
+    ("quotas and budgets in Redis", "quota/redis*", "quota/*redis*", ""),
     ("quotas", "quota/*", "quota/*", "quota.md"),
     ("bulk runs", "bulk/*", "bulk/*", "bulk.md"),
     ("the command", "cli/*", "cli/*", "cli.md"),

@@ -456,8 +456,7 @@ def _account_of(
                 'storage="redis://host:port/0". In memory an object has its own'
             )
         return MemoryBudget(period), MEMORY
-    from .redis_budget import account_in  # noqa: PLC0415  # an extra
-    from .redis_link import link_to, place_of  # noqa: PLC0415  # the same
+    from .redis_accounts import account_in, link_to, place_of  # noqa: PLC0415  # an extra
 
     place = place_of(storage)
     if key is None:

@@ -268,8 +268,7 @@ class SvcQuota(Shared):
         self._place = MEMORY
         self._account_in_redis: Callable[..., Ledger] | None = None
         if storage != MEMORY:
-            from .redis_link import link_to, place_of  # noqa: PLC0415  # an extra
-            from .redis_store import RedisAccount  # noqa: PLC0415  # the same
+            from .redis_accounts import RedisAccount, link_to, place_of  # noqa: PLC0415  # an extra
 
             self._place = place_of(storage)
             self._account_in_redis = partial(
