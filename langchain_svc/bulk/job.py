@@ -28,7 +28,7 @@ from typing import Any, Concatenate, ParamSpec, TypeVar
 from langchain_core.runnables import Runnable
 from langchain_core.runnables.config import merge_configs
 
-from .._base.shown import html_table, money
+from .._base.shown import html_table, money, record_repr
 from .._base.threads import Workers
 from .._base.tokens import TOKENS_A_TURN, count_tokens
 from .._service import ON_WAIT
@@ -100,6 +100,9 @@ class BulkReport(Totals):
             ordered: In the order of the input; otherwise as they finished.
         """
         return results(self.journal, ordered=ordered)
+
+    def __repr__(self) -> str:
+        return record_repr(self)
 
     def _repr_html_(self) -> str:
         counts = {

@@ -201,11 +201,8 @@ def is_terminal() -> bool:
 
 def is_notebook() -> bool:
     """Whether the program is the kernel of a notebook."""
-    if "ipykernel" not in sys.modules or "IPython" not in sys.modules:
-        return False
-    from IPython import get_ipython  # noqa: PLC0415  # it is here in a kernel
-
-    return hasattr(get_ipython(), "kernel")
+    ipython = sys.modules.get("IPython")  # a kernel has imported it
+    return ipython is not None and hasattr(ipython.get_ipython(), "kernel")
 
 
 @asynccontextmanager

@@ -23,7 +23,7 @@ from langchain_core.messages import AIMessage, BaseMessage
 from langchain_core.outputs import LLMResult
 from langchain_core.tracers.context import register_configure_hook
 
-from .._base.shown import html_table, money
+from .._base.shown import html_table, money, record_repr
 from .._base.threads import new_lock
 from .._base.tokens import TOKENS_A_TURN, count_tokens
 from .._wire import Price, is_cut, read_prices
@@ -73,6 +73,9 @@ class ModelUsage:
         """All tokens, counted and estimated."""
         estimated = self.estimated_input_tokens + self.estimated_output_tokens
         return self.input_tokens + self.output_tokens + estimated
+
+    def __repr__(self) -> str:
+        return record_repr(self)
 
     def to_dict(self) -> dict[str, Any]:
         """A copy of plain dicts and numbers."""
@@ -189,31 +192,29 @@ class UsageTable:
     def __rich_console__(
         self, console: Console, options: ConsoleOptions
     ) -> Iterator[RenderableType]:
-        from rich import box  # noqa: PLC0415  # it is here when this is called
-        from rich.table import Table  # noqa: PLC0415  # the same
-        from rich.text import Text  # noqa: PLC0415  # the same
+        from rich import box, table, text  # noqa: PLC0415  # it is here when this is called
 
-        table = Table(
+        grid = table.Table(
             title="Usage",
             title_justify="left",
             box=box.SIMPLE_HEAD,
             padding=0,
             pad_edge=False,
         )
-        table.add_column("model", no_wrap=True)
+        grid.add_column("model", no_wrap=True)
         for column in self._columns:
-            table.add_column(column.head, justify="right", no_wrap=True)
+            grid.add_column(column.head, justify="right", no_wrap=True)
         for name, usage in self._rows:
             cells = (column.cell(usage) or column.empty for column in self._columns)
             # As `Text`, since rich reads brackets in a string as markup.
-            table.add_row(Text(name), *map(Text, cells))
-        width = console.measure(table, options=options.update(width=10_000)).maximum
+            grid.add_row(text.Text(name), *map(text.Text, cells))
+        width = console.measure(grid, options=options.update(width=10_000)).maximum
         columns_in_lines = self._columns
         if width <= options.max_width:
-            yield table
+            yield grid
             columns_in_lines = []
         for line in self._lines(columns_in_lines):
-            yield Text(line, overflow="fold")
+            yield text.Text(line, overflow="fold")
 
     def _lines(self, columns: Iterable[_Column]) -> Iterator[str]:
         """A line for each row: its cells of these columns, and its problems, in words."""
