@@ -317,8 +317,8 @@ class SvcBudget(Shared):
         if wait.turn > patience:
             error = SvcConnectionError(
                 f"The budget's storage {self._arguments['storage']} has just started, and waits "
-                f"{wait.turn:.1f} s for processes that know what was used; nothing was sent. Try "
-                "again then, or allow a larger deadline="
+                f"{wait.turn:.1f} s for processes that know what was used; this request was not "
+                "sent. Try again then, or allow a larger deadline="
             )
             error.retry_after = wait.turn
             raise error
@@ -367,7 +367,7 @@ class SvcBudget(Shared):
         if unit == "cost":
             shown = plain
         of_period = ""
-        advice = f"Make it smaller, or give SvcBudget a larger {name}"
+        advice = f"Make it smaller, retry less (max_retries=), or give SvcBudget a larger {name}"
         if self._period:
             of_period = f" of this {self._period}"
             advice += f"; the next {self._period} (UTC) begins anew"
@@ -379,7 +379,8 @@ class SvcBudget(Shared):
         error = SvcBudgetError(
             f"The budget's {name}={shown(self._bounds[name])}{of_period} would be exceeded: "
             f"{shown(getattr(used, unit))} used{on_the_way}, {shown(getattr(left, unit))} left, "
-            f"and this call asks for {shown(getattr(requested, unit))}. Nothing was sent. {advice}",
+            f"and this request asks for {shown(getattr(requested, unit))}. It was not sent. "
+            f"{advice}",
             used=used,
             left=left,
         )
@@ -555,8 +556,8 @@ class CallLimiter:
                 owner = f"{name}'s"
         error = SvcRateLimitError(
             f"The {owner} quota is used up: this call's turn comes in {wait.turn:,.0f} s, and its "
-            f"deadline leaves {max(0.0, patience):,.0f} s. Nothing was sent. Come back then, or "
-            "allow a larger deadline=",
+            f"deadline leaves {max(0.0, patience):,.0f} s. This request was not sent. Come "
+            "back then, or allow a larger deadline=",
             retry_after=wait.turn,
         )
         if wait.period >= DAY:

@@ -227,9 +227,9 @@ class RedisLink:
         what = account.what
         reason = self._reason or "not in time"
         error = SvcConnectionError(
-            f"The {what}'s storage {self.place} did not answer ({reason}); nothing was sent. Start "
-            f"it or correct its address. A {what} that came out of a pickle has no password: make "
-            f"it here. {account.advice}".rstrip()
+            f"The {what}'s storage {self.place} did not answer ({reason}); this request was not "
+            f"sent. Start it or correct its address. A {what} that came out of a pickle has no "
+            f"password: make it here. {account.advice}".rstrip()
         )
         rest = self._rests_until - time.monotonic()
         if rest > 0:  # until then no request goes out

@@ -140,7 +140,9 @@ def test_nothing_is_sent_while_redis_is_away(own, sandbox):
     model = svc.ChatSvc(budget=budget, **sandbox.v1)
     model.invoke("Hi")
     own.stop()
-    text = rf"The budget's storage {own.url} did not answer .*; nothing was sent\. Start it"
+    text = (
+        rf"The budget's storage {own.url} did not answer .*; this request was not sent\. Start it"
+    )
     with pytest.raises(svc.SvcConnectionError, match=text) as failure:
         model.invoke("Hi", max_retries=0)
     assert failure.value.is_retryable
