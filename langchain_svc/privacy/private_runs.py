@@ -241,16 +241,12 @@ class PrivateCallbacks(BaseCallbackManager):
             self.add_handler(handler, inherit=inherit)
 
 
-def private_config(
+def _private_config(
     config: RunnableConfig | list[RunnableConfig] | None,
-) -> dict[str, Any] | list[dict[str, Any]]:
+) -> dict[str, Any] | list[Any]:
     """A run's config with its callbacks masked, or one for each input."""
     if isinstance(config, list):
         return [*map(_private_config, config)]
-    return _private_config(config)
-
-
-def _private_config(config: RunnableConfig | None) -> dict[str, Any]:
     complete = ensure_config(config)
     callbacks = PrivateCallbacks.around(complete.get("callbacks"))
     return {**complete, "callbacks": callbacks}
@@ -295,7 +291,7 @@ class PrivateRun:
         try:
             return _private_result(self._start())
         except BaseException as error:  # noqa: BLE001  # raised again, without its frames
-            failed = without_texts(error)
+            failed = _without_texts(error)
         raise failed
 
     def _start(self) -> object:
@@ -312,7 +308,7 @@ class PrivateRun:
         elif (
             "config" in signature.parameters and self._method.__name__ != "with_config"
         ):
-            arguments["config"] = private_config(arguments.get("config"))
+            arguments["config"] = _private_config(arguments.get("config"))
         return self._method(*bound.args, **bound.kwargs)
 
 
@@ -322,7 +318,7 @@ _signature = lru_cache(inspect.signature)
 def _private_result(result: object) -> object:
     """The result of a private method: a runnable, a coroutine or a stream becomes private too."""
     if isinstance(result, Runnable):
-        return make_private(result)
+        return _make_private(result)
     if isinstance(result, Coroutine):
         return _awaited(result)
     if isinstance(result, Generator):
@@ -336,7 +332,7 @@ async def _awaited(run: Coroutine[Any, Any, Any]) -> object:
     try:
         return _cleaned(await run)
     except BaseException as error:  # noqa: BLE001  # raised again, without its frames
-        failed = without_texts(error)
+        failed = _without_texts(error)
     raise failed
 
 
@@ -344,7 +340,7 @@ def _pieces(stream: Generator[Any, Any, Any]) -> Iterator[Any]:
     try:
         yield from map(_cleaned, stream)
     except BaseException as error:  # noqa: BLE001  # raised again, without its frames
-        failed = without_texts(error)
+        failed = _without_texts(error)
     else:
         return
     raise failed
@@ -357,7 +353,7 @@ async def _apieces(stream: AsyncGenerator[Any, Any]) -> AsyncIterator[Any]:
                 yield _cleaned(piece)
                 del piece  # it would stand in this frame when the next one fails
     except BaseException as error:  # noqa: BLE001  # raised again, without its frames
-        failed = without_texts(error)
+        failed = _without_texts(error)
     else:
         return
     raise failed
@@ -366,7 +362,7 @@ async def _apieces(stream: AsyncGenerator[Any, Any]) -> AsyncIterator[Any]:
 def _cleaned(result: object) -> object:
     """A result in which the errors that a batch returns have no texts, as those that it raises."""
     if isinstance(result, BaseException):
-        return without_texts(result)
+        return _without_texts(result)
     if type(result) is not list and type(result) is not tuple:
         return result
     if any(isinstance(item, BaseException) for item in result):
@@ -374,7 +370,7 @@ def _cleaned(result: object) -> object:
     return result
 
 
-def without_texts(error: BaseException) -> BaseException:
+def _without_texts(error: BaseException) -> BaseException:
     """An error for the caller: without frames, and without texts of prompt and answer in it."""
     cause = error.__cause__
     failed = error
@@ -426,7 +422,7 @@ _PRIVATE_KINDS: tuple[
 )
 
 
-def make_private(runnable: Runnable[Any, Any]) -> Runnable[Any, Any]:
+def _make_private(runnable: Runnable[Any, Any]) -> Runnable[Any, Any]:
     """A runnable as one whose runs are private."""
     for kind, private in _PRIVATE_KINDS:
         if isinstance(runnable, private):

@@ -338,7 +338,7 @@ def read_script(name: str) -> str:
 _STARTED = uuid4().hex
 
 
-def process_name() -> str:
+def _process_name() -> str:
     """The name of this process; a forked child has another."""
     return f"{_STARTED}-{os.getpid()}"
 
@@ -467,7 +467,7 @@ class RedisAccount(Ledger):
         self._born = ""  # when the state in Redis began
         # How far Redis' clock is ahead of ours.
         self._ahead = time.time() - time.monotonic()
-        self._process = process_name()
+        self._process = _process_name()
 
     # -- letting calls through ------------------------------------------------------------------
 
@@ -488,7 +488,7 @@ class RedisAccount(Ledger):
         return self._apply(reply, ticket)
 
     def _request(self, ticket: Ticket) -> RedisRequest[QuotaReply]:
-        party = ticket.party or process_name()
+        party = ticket.party or _process_name()
         seconds = min(ticket.patience, _FOREVER)
         call = (
             self._name_of(ticket),
@@ -501,7 +501,7 @@ class RedisAccount(Ledger):
         return RedisRequest(self, call=call)
 
     def _name_of(self, ticket: Ticket) -> str:
-        return f"{process_name()}-{ticket.serial}"
+        return f"{_process_name()}-{ticket.serial}"
 
     def _apply(self, reply: QuotaReply, ticket: Ticket) -> Wait | None:
         ticket.turn = reply.turn
@@ -562,9 +562,9 @@ class RedisAccount(Ledger):
 
     def _note_fork(self) -> None:
         """Begin as a new process after a fork. The parent reports what was before it."""
-        if self._process == process_name():
+        if self._process == _process_name():
             return
-        self._process = process_name()
+        self._process = _process_name()
         self._news = _no_news()
         self._processes = 0
         self._use_to_share = None
@@ -746,7 +746,7 @@ class RedisBudget:
         keys = _keys_of(_BUDGET_PREFIX, name, _BUDGET_KEYS)
         self._command = link.command(self.source, keys, json.dumps([period]))
         self._lock = new_lock()
-        self._process = process_name()
+        self._process = _process_name()
         self._serial = next(_serials)
         self._born = ""  # when the state in Redis began
         # The use of the period: by all processes, as Redis reported it last; through this object
@@ -782,7 +782,7 @@ class RedisBudget:
         return self._standing(reply, request)
 
     def _request(self, most: Amounts, bounds: Bounds) -> RedisRequest[BudgetReply]:
-        identity = f"{process_name()}-{next(_serials)}"
+        identity = f"{_process_name()}-{next(_serials)}"
         call = {"id": identity, "most": most, "bounds": bounds}
         return RedisRequest(self, call=call)
 
@@ -828,7 +828,7 @@ class RedisBudget:
     def has_news(self) -> bool:
         """Whether Redis has not yet acknowledged the use by calls of this process."""
         with self._lock:
-            if self._process != process_name():
+            if self._process != _process_name():
                 return False
             return bool(self._released) or self._used != self._acknowledged
 
@@ -928,9 +928,9 @@ class RedisBudget:
 
     def _note_fork(self) -> None:
         """Begin as a new process after a fork. The parent reports the use before it."""
-        if self._process == process_name():
+        if self._process == _process_name():
             return
-        self._process = process_name()
+        self._process = _process_name()
         self._used = NOTHING
         self._acknowledged = NOTHING
         self._reservations = {}
