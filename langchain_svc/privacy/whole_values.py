@@ -97,7 +97,7 @@ def _small(text: str) -> str:
 # A shorter writing is hidden as a word of its own only: "Ha" stands in "Haemoglobin", and "12" in
 # "120 mg". In scripts without spaces, two letters are a name.
 _LEAST = 4
-_UNSPACED_LETTER = re.compile(rf"[{_UNSPACED}]")
+_UNSPACED_SCRIPTS = re.compile("[\u2e80-\u9fff\uac00-\ud7ff\uf900-\ufaff]")
 
 
 class GivenOut:
@@ -148,4 +148,4 @@ def _pattern_of(writings: Iterable[str]) -> re.Pattern[str]:
 def _weight(writing: str) -> int:
     """Its letters and digits; in scripts without spaces each counts twice."""
     letters = sum(map(str.isalnum, writing))
-    return letters + len(_UNSPACED_LETTER.findall(writing))
+    return letters + len(_UNSPACED_SCRIPTS.findall(writing))
