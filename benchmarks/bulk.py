@@ -255,7 +255,7 @@ def read(suffix: str, megabytes: int) -> tuple[float, float]:
 
 _READ = """
 import pathlib, re, sys, time
-from langchain_svc.bulk.register import Register
+from langchain_svc.bulk.rows import Register
 from langchain_svc.bulk.rows import Source
 import pyarrow.parquet
 status = pathlib.Path("/proc/self/status")  # the kernel's peak, which no sample misses

@@ -224,7 +224,7 @@ def crowd(count: int = 1_000, calls: int = 2_000) -> dict[str, Any]:
     """What an admission costs where so many processes use a key, as ratios to one process."""
     from redis import Redis  # noqa: PLC0415  # an extra
 
-    from langchain_svc.quota import redis_link  # noqa: PLC0415  # the same
+    from langchain_svc.quota import redis_accounts  # noqa: PLC0415  # the same
 
     with RedisServer() as server, Redis.from_url(server.url) as client:
         account = SvcQuota("v1:enterprise", storage=server.url).account("v1", "a key")
@@ -250,11 +250,11 @@ def crowd(count: int = 1_000, calls: int = 2_000) -> dict[str, Any]:
             return [script, *map(statistics.mean, quick)]
 
         took()
-        alone, own = took(), redis_link._STARTED  # noqa: SLF001  # who this process says it is
+        alone, own = took(), redis_accounts._STARTED  # noqa: SLF001  # who this process says it is
         for number in range(count):
-            redis_link._STARTED = f"{number:032x}"  # noqa: SLF001  # the same
+            redis_accounts._STARTED = f"{number:032x}"  # noqa: SLF001  # the same
             account.acquire(Ticket())
-        redis_link._STARTED = own  # noqa: SLF001  # the same
+        redis_accounts._STARTED = own  # noqa: SLF001  # the same
         names = ("the script", "ask, sync", "ask, async")
         return {
             n: many / one for n, many, one in zip(names, took(), alone, strict=True)

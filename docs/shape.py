@@ -58,9 +58,9 @@ PROMISES = (
     (
         "pseudonyms",
         """
-        privacy/ps* privacy/engine.py privacy/marks.py privacy/identities.py
-        privacy/whole_values.py privacy/vocabulary.py privacy/person_names.py
-        privacy/phrases.py privacy/numbers.py privacy/calendar_dates.py _text/reading.py
+        privacy/ps* privacy/engine.py privacy/identities.py privacy/whole_values.py
+        privacy/vocabulary.py privacy/names.py privacy/numbers.py
+        privacy/calendar_dates.py _text/reading.py
         _text/pseudonyms.py _settings/requests.py
     """,
         "privacy/*pseudonym* privacy/*names* privacy/*exit* text/*",
@@ -89,7 +89,7 @@ PROMISES = (
     ),
     ("medical tools, receipts", "medical/*", "medical/*", "medical.md"),
     ("budgets", "quota/*budget* quota/estimates.py", "quota/*budget*", ""),
-    ("quotas in Redis", "quota/redis*", "quota/*redis*", ""),
+    ("quotas and budgets in Redis", "quota/redis*", "quota/*redis*", ""),
     ("quotas", "quota/*", "quota/*", "quota.md"),
     ("bulk runs", "bulk/*", "bulk/*", "bulk.md"),
     ("the command", "cli/*", "cli/*", "cli.md"),

@@ -42,19 +42,19 @@ if TYPE_CHECKING:  # for type checkers, which know no names made at run time
     from .medical.tools import SvcMedicalConsult as SvcMedicalConsult
     from .medical.tools import SvcMedicalStatus as SvcMedicalStatus
     from .medical.tools import SvcMedicalToolkit as SvcMedicalToolkit
-    from .observe.callbacks import SvcUsageCallbackHandler as SvcUsageCallbackHandler
     from .observe.otel import (
         SvcOpenTelemetryCallbackHandler as SvcOpenTelemetryCallbackHandler,
     )
     from .observe.usage import ModelUsage as ModelUsage
-    from .privacy.callbacks import PrivateCallbacks as PrivateCallbacks
+    from .observe.usage import SvcUsageCallbackHandler as SvcUsageCallbackHandler
+    from .privacy.private_runs import PrivateCallbacks as PrivateCallbacks
     from .privacy.pseudonyms import PseudonymRestorer as PseudonymRestorer
     from .privacy.pseudonyms import Pseudonyms as Pseudonyms
-    from .quota.agents import SvcBudgetMiddleware as SvcBudgetMiddleware
+    from .quota.budget_middleware import SvcBudgetMiddleware as SvcBudgetMiddleware
     from .quota.limiter import BudgetUse as BudgetUse
     from .quota.limiter import SvcBudget as SvcBudget
     from .quota.limiter import bulk_priority as bulk_priority
-    from .quota.plans import Plan as Plan
+    from .quota.quota import Plan as Plan
     from .quota.quota import QuotaLimit as QuotaLimit
     from .quota.quota import QuotaSnapshot as QuotaSnapshot
     from .quota.quota import SvcQuota as SvcQuota
@@ -83,15 +83,13 @@ _HOMES = {
         "SvcCancerRisk SvcDecisionSupport SvcMedicalConsult SvcMedicalStatus "
         "SvcMedicalToolkit"
     ),
-    "observe.callbacks": "SvcUsageCallbackHandler",
     "observe.otel": "SvcOpenTelemetryCallbackHandler",
-    "observe.usage": "ModelUsage",
-    "privacy.callbacks": "PrivateCallbacks",
+    "observe.usage": "ModelUsage SvcUsageCallbackHandler",
+    "privacy.private_runs": "PrivateCallbacks",
     "privacy.pseudonyms": "PseudonymRestorer Pseudonyms",
-    "quota.agents": "SvcBudgetMiddleware",
+    "quota.budget_middleware": "SvcBudgetMiddleware",
     "quota.limiter": "BudgetUse SvcBudget bulk_priority",
-    "quota.plans": "Plan",
-    "quota.quota": "QuotaLimit QuotaSnapshot SvcQuota",
+    "quota.quota": "Plan QuotaLimit QuotaSnapshot SvcQuota",
     "tools.general": "SvcAnalyzeImage SvcGenerateImage SvcToolkit SvcTranslate",
 }
 """Each public name, by the module that has it."""

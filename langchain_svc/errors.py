@@ -5,7 +5,7 @@ LangChain, so that agents, retry and fallback middleware decide by `is_retryable
 
     SvcError
     ├── SvcRequestError            nothing was sent: a setting, parameter or message is wrong
-    │   └── SvcBudgetError             nothing was sent: it would exceed a SvcBudget
+    │   └── SvcBudgetError             a try that would exceed a SvcBudget was not sent
     ├── SvcAPIError                the service answered with an error status
     │   ├── SvcBadRequestError         400
     │   │   └── SvcContextOverflowError    the prompt cannot fit (also raised before sending)
@@ -77,7 +77,9 @@ class SvcRequestError(SvcError, ModelInvalidRequestError, ValueError):
 
 
 class SvcBudgetError(SvcRequestError):
-    """Nothing was sent, because the call would exceed a `SvcBudget`.
+    """A try was not sent, because it would exceed a `SvcBudget`.
+
+    Nothing was sent if `retries` is 0. Otherwise an earlier try of the call was sent and failed.
 
     Attributes:
         used: The `requests`, `tokens` and `cost` that were used.

@@ -435,7 +435,7 @@ def test_a_model_that_holds_the_handler_can_be_copied(sandbox, otel):
 
 
 def test_runs_that_never_end_are_forgotten(otel, monkeypatch):
-    monkeypatch.setattr("langchain_svc.observe.callbacks._MOST_RUNS", 3)
+    monkeypatch.setattr("langchain_svc.observe.usage._MOST_RUNS", 3)
     for number in range(10):
         otel.handler.on_chain_start({}, {}, run_id=number, name="x")
     assert list(otel.handler._runs) == [7, 8, 9]

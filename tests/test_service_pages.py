@@ -9,7 +9,7 @@ from test_readme import ROOT, rows
 from langchain_svc import ChatSvc
 from langchain_svc._wire import failures, general, v1
 from langchain_svc.medical import wire as medical
-from langchain_svc.quota.plans import DOCUMENTED
+from langchain_svc.quota.quota import DOCUMENTED
 from langchain_svc.sandbox.endpoints import ROUTES
 
 PAGES = ("v1", "general", "medical")

@@ -178,6 +178,12 @@ def overnight():
     return made
 
 
+def test_the_repr_of_counts_shows_amounts_as_the_table_does():
+    made = ModelUsage(calls=2, waited=0.1 + 0.2, cost={"USD": 0.1 + 0.2, "EUR": 1 / 30_000})
+    assert "waited=0.30," in repr(made)
+    assert "cost={'USD': 0.30, 'EUR': 0.000033}," in repr(made)
+
+
 NEWS = (
     "12,345|120|12,345,678 + ~7,001|2,345,678|~47.11 USD|1,234 (812.5 s)"
     "|30 SvcServerError|7 SvcNotFoundError|3 left early"

@@ -13,8 +13,7 @@ from .answers import CUT
 from .job import BulkReport, Job, arun, run
 from .journal import results
 from .options import BulkOptions
-from .progress import duration, failures, wait_in_words
+from .progress import Status, duration, failures, read_status, wait_in_words
 from .rows import BadRow
-from .status import Status, read_status
 
 __all__ = ["BulkOptions", "BulkReport", "arun", "results", "run"]

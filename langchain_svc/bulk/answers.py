@@ -17,7 +17,7 @@ from pydantic_core import to_jsonable_python
 
 from .._wire import is_cut
 from ..errors import SvcError, SvcOutputError
-from ..observe.callbacks import RunHandler, SvcUsageCallbackHandler
+from ..observe.usage import RunHandler, SvcUsageCallbackHandler
 
 CUT = "cut"
 # Where the integrations of LangChain say why an answer ended.
@@ -38,32 +38,6 @@ def json_line(plain: object) -> str:
     except UnicodeEncodeError:  # half a character, as models write now and then
         return json.dumps(plain)
     return text
-
-
-def output_line(
-    number: int,
-    key: object,
-    *,
-    content: object,
-    usage: Mapping[str, int] | None,
-    finish_reason: str | None,
-    error: object,
-) -> str:
-    """A row of the output as JSON text.
-
-    Raises:
-        ValueError: It holds what JSON has no form for.
-    """
-    return json_line(
-        {
-            "row": number,
-            "id": key,
-            "content": content,
-            "usage": usage,
-            "finish_reason": finish_reason,
-            "error": error,
-        }
-    )
 
 
 class AnswerWatch(RunHandler[None]):

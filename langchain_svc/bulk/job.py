@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import asyncio
 import os
-import platform
 import sqlite3
 import sys
 import time
@@ -29,23 +28,29 @@ from typing import Any, Concatenate, ParamSpec, TypeVar
 from langchain_core.runnables import Runnable
 from langchain_core.runnables.config import merge_configs
 
-from .._base.shown import html_table, money
+from .._base.shown import html_table, money, record_repr
 from .._base.threads import Workers
 from .._base.tokens import TOKENS_A_TURN, count_tokens
 from .._client import ON_WAIT
 from .._wire import Price, read_prices
 from ..errors import SvcRateLimitError, SvcRequestError
-from ..observe.callbacks import SvcUsageCallbackHandler
+from ..observe.usage import SvcUsageCallbackHandler
 from ..quota.limiter import bulk_priority
 from .answers import AnswerWatch, RowResult, error_text, to_json
-from .journal import Journal, Totals, in_words, results
+from .journal import Journal, Totals, in_words, output_lines, results, write_output
 from .options import BulkOptions
 from .outage import Outage, RowTries
-from .output import output_lines, write_output
-from .progress import RunState, duration, is_watched, log, show_progress
-from .register import Register
-from .rows import BadRow, Problems, Row, Rows, Source
-from .status import EVERY, Status, remove_status, write_status
+from .progress import (
+    EVERY,
+    RunState,
+    duration,
+    is_watched,
+    log,
+    remove_status,
+    show_progress,
+    write_status,
+)
+from .rows import BadRow, Problems, Register, Row, Rows, Source
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -95,6 +100,9 @@ class BulkReport(Totals):
             ordered: In the order of the input; otherwise as they finished.
         """
         return results(self.journal, ordered=ordered)
+
+    def __repr__(self) -> str:
+        return record_repr(self)
 
     def _repr_html_(self) -> str:
         counts = {
@@ -379,26 +387,8 @@ class Job:
         """Let others see where the run stands."""
         place = self._journal.path
         while True:
-            await _run_on(self._disk, write_status, place, self.status())
+            await _run_on(self._disk, write_status, place, self._state.status())
             await asyncio.sleep(EVERY)
-
-    def status(self) -> Status:
-        """Where the run stands."""
-        state = self._state
-        now = time.monotonic()
-        wait, for_limit = state.waiting(now)
-        return Status(
-            **vars(state.totals),
-            expected=state.expected,
-            seconds=state.seconds_of_job(now),
-            runs=state.runs,
-            rate=state.rate(now),
-            wait=wait,
-            for_limit=for_limit,
-            process=os.getpid(),
-            machine=platform.node(),
-            written=time.time(),
-        )
 
     def _write_results(self) -> None:
         output = self._options.output

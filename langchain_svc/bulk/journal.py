@@ -1,4 +1,6 @@
-"""The journal: a SQLite file with one row for each row of the input that has been answered.
+"""The journal, and the output that is written from it.
+
+The journal is a SQLite file with one row for each row of the input that has been answered.
 
 - A row is in it when its answer is on the disk (WAL, `synchronous=FULL`), or not at all. Rows that
   are being asked are not in it, so a killed run loses only the rows that were in flight.
@@ -14,12 +16,14 @@
 - A file from elsewhere is not trusted: its tables must be exactly these, SQLite checks each value
   by the constraints of the schema, and JSON is parsed before it is written out.
 
-All methods must be called on one thread.
+All methods must be called on one thread. The output has a line for each row of the input, also
+where the run ended early.
 """
 
 from __future__ import annotations
 
 import errno
+import heapq
 import json
 import os
 import random
@@ -31,13 +35,15 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager, suppress
 from dataclasses import astuple, dataclass, field
+from itertools import chain
+from operator import itemgetter
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from ..errors import SvcRequestError
-from .answers import CUT, RowResult, error_kind, output_line
+from .answers import CUT, RowResult, error_kind, json_line
 from .options import Place
-from .rows import Row
+from .rows import Register, Row
 
 _APPLICATION = 0x53564342  # "SVCB", which tells a journal from other SQLite files
 _FORMAT = 5  # a journal of another format is refused, not misread
@@ -323,7 +329,7 @@ class Journal:
                 name: n for name, n in zip(names, counts, strict=True) if n is not None
             }
             try:
-                line = output_line(
+                line = _output_line(
                     number,
                     json.loads(key),
                     content=json.loads(content),
@@ -587,3 +593,92 @@ def results(journal: Place, *, ordered: bool = True) -> Iterator[dict[str, Any]]
     with in_words(Path(journal)), closing(Journal(journal, None)) as opened:
         for _, line in opened.lines(ordered=ordered):
             yield json.loads(line)
+
+
+# -- the output ------------------------------------------------------------------------------------
+
+_UNANSWERED = "unanswered"
+
+
+def output_lines(
+    journal: Journal, register: Register, *, ordered: bool, reason: str
+) -> Iterator[str]:
+    """The results of a journal, and a line for each row that the run has left unanswered.
+
+    Args:
+        journal: Of the run.
+        register: The rows that the run has read.
+        ordered: In the order of the input; otherwise as they finished.
+        reason: Why rows are unanswered.
+    """
+    results = journal.lines(ordered=ordered)
+    message = (
+        f"The run ended before this row had an answer: {reason}. The next run asks it"
+    )
+    unanswered = (
+        (number, _unanswered_line(number, key, message))
+        for number, key in register.others(journal.numbers())
+    )
+    if ordered:
+        merged: Iterable[tuple[int, str]] = heapq.merge(
+            results, unanswered, key=itemgetter(0)
+        )
+    else:
+        merged = chain(results, unanswered)
+    for _, line in merged:
+        yield line
+
+
+def _unanswered_line(number: int, key: str, message: str) -> str:
+    return _output_line(
+        number,
+        json.loads(key),
+        content=None,
+        usage=None,
+        finish_reason=None,
+        error={"type": _UNANSWERED, "message": message},
+    )
+
+
+def _output_line(
+    number: int,
+    key: object,
+    *,
+    content: object,
+    usage: Mapping[str, int] | None,
+    finish_reason: str | None,
+    error: object,
+) -> str:
+    """A row of the output as JSON text.
+
+    Raises:
+        ValueError: It holds what JSON has no form for.
+    """
+    return json_line(
+        {
+            "row": number,
+            "id": key,
+            "content": content,
+            "usage": usage,
+            "finish_reason": finish_reason,
+            "error": error,
+        }
+    )
+
+
+def write_output(place: str, lines: Iterator[str], journal: Path) -> None:
+    """Write all lines to a file, whole or not at all. An existing one keeps its mode.
+
+    Raises:
+        SvcRequestError: It cannot be written.
+    """
+    path = Path(place).resolve()  # a link stays one
+    advice = f"All results are in {journal}: give another place, and run the same again"
+    with temporary(path, advice) as draft:
+        with draft.open("w", encoding="utf-8", newline="\n") as file:
+            file.writelines(line + "\n" for line in lines)
+            file.flush()
+            os.fsync(file.fileno())
+        if path.exists():
+            draft.chmod(path.stat().st_mode & 0o777)
+        draft.replace(path)

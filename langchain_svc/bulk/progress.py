@@ -1,14 +1,24 @@
-"""How far a run is: a bar in a notebook or, by rich, on a terminal; else lines on stderr."""
+"""Where a run stands: shown to whoever watches it, and written for whoever looks from outside.
+
+A bar in a notebook or, by rich, on a terminal; else lines on stderr.
+
+A run holds its journal alone, so nobody else can read that meanwhile. So it writes what it knows
+into a small file beside the journal, every two seconds. When the run has ended the file is gone,
+and the journal tells the rest; after `kill -9` it is old, and not believed.
+"""
 
 from __future__ import annotations
 
 import asyncio
+import os
+import platform
 import sys
 import time
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import (
     AbstractContextManager,
     asynccontextmanager,
+    closing,
     contextmanager,
     nullcontext,
     suppress,
@@ -17,50 +27,15 @@ from dataclasses import dataclass, field
 from datetime import timedelta
 from html import escape
 from importlib.util import find_spec
+from pathlib import Path
 from typing import TypeAlias
 
+from pydantic import TypeAdapter, ValidationError
+
 from .._base.shown import money
-from .journal import Runs, Totals
-
-# -- notebook --------------------------------------------------------------------------------------
-# A bar below the cell of a notebook, redrawn in its place.
-
-
-def is_notebook() -> bool:
-    """Whether the program is the kernel of a notebook."""
-    if "ipykernel" not in sys.modules or "IPython" not in sys.modules:
-        return False
-    from IPython import get_ipython  # noqa: PLC0415  # it is here in a kernel
-
-    return hasattr(get_ipython(), "kernel")
-
-
-@dataclass(frozen=True)
-class _Bar:
-    line: str
-    completed: int
-    total: int | None
-
-    def __repr__(self) -> str:
-        return self.line
-
-    def _repr_html_(self) -> str:
-        bounds = ""  # a bar without a value tells that something goes on
-        if self.total is not None:
-            bounds = f' value="{self.completed}" max="{self.total}"'
-        return f"<progress{bounds}></progress> {escape(self.line)}"
-
-
-@contextmanager
-def notebook_bar() -> Iterator[Callable[[str, int, int | None], None]]:
-    """A block that shows a line, and how many rows of how many it tells of."""
-    from IPython.display import display  # noqa: PLC0415  # it is here in a kernel
-
-    handle = display(_Bar("", 0, None), display_id=True)
-    yield lambda line, completed, total: handle.update(_Bar(line, completed, total))
-
-
-# -- progress --------------------------------------------------------------------------------------
+from ..errors import SvcRequestError
+from .journal import Journal, Runs, Totals, in_words, temporary
+from .options import Place
 
 _MOMENT = 1.5  # seconds; a shorter wait is not shown
 _LIVE_EVERY = 0.5  # seconds
@@ -152,6 +127,23 @@ class RunState:
             return 0.0, False
         return seconds, limit
 
+    def status(self) -> Status:
+        """The same for whoever looks from outside."""
+        now = time.monotonic()
+        wait, for_limit = self.waiting(now)
+        return Status(
+            **vars(self.totals),
+            expected=self.expected,
+            seconds=self.seconds_of_job(now),
+            runs=self.runs,
+            rate=self.rate(now),
+            wait=wait,
+            for_limit=for_limit,
+            process=os.getpid(),
+            machine=platform.node(),
+            written=time.time(),
+        )
+
 
 def progress_line(state: RunState) -> str:
     """One line on where a run stands."""
@@ -192,16 +184,25 @@ def duration(seconds: float) -> str:
     return str(timedelta(seconds=round(seconds)))
 
 
+# -- shown to whoever watches ----------------------------------------------------------------------
+
+
 def is_watched(option: bool | None) -> bool:  # noqa: FBT001  # an option as it is
     """Whether progress is shown; None shows it on a terminal and in a notebook."""
     if option is None:
-        return is_terminal() or "ipykernel" in sys.modules
+        return is_terminal() or is_notebook()
     return option
 
 
 def is_terminal() -> bool:
     """Whether somebody may look at stderr."""
     return sys.stderr is not None and sys.stderr.isatty()
+
+
+def is_notebook() -> bool:
+    """Whether the program is the kernel of a notebook."""
+    ipython = sys.modules.get("IPython")  # a kernel has imported it
+    return ipython is not None and hasattr(ipython.get_ipython(), "kernel")
 
 
 @asynccontextmanager
@@ -238,10 +239,29 @@ def _shown(state: RunState) -> tuple[AbstractContextManager[Show], float]:
     return nullcontext(log), _LOG_EVERY
 
 
+@dataclass(frozen=True)
+class _Bar:
+    line: str
+    completed: int
+    total: int | None
+
+    def __repr__(self) -> str:
+        return self.line
+
+    def _repr_html_(self) -> str:
+        bounds = ""  # a bar without a value tells that something goes on
+        if self.total is not None:
+            bounds = f' value="{self.completed}" max="{self.total}"'
+        return f"<progress{bounds}></progress> {escape(self.line)}"
+
+
 @contextmanager
 def _cell(state: RunState) -> Iterator[Show]:
-    with notebook_bar() as bar:
-        yield lambda line: bar(line, state.finished, state.expected)
+    """A block that shows a bar below the cell of a notebook, redrawn in its place."""
+    from IPython.display import display  # noqa: PLC0415  # it is here in a kernel
+
+    handle = display(_Bar("", 0, None), display_id=True)
+    yield lambda line: handle.update(_Bar(line, state.finished, state.expected))
 
 
 @contextmanager
@@ -282,3 +302,100 @@ def log(line: str) -> None:
     with _on_a_terminal():
         sys.stderr.write(line + "\n")
         sys.stderr.flush()
+
+
+# -- written for whoever looks from outside --------------------------------------------------------
+
+EVERY = 2.0  # seconds
+_BELIEVED = 15.0  # seconds
+
+
+@dataclass(frozen=True, kw_only=True)
+class Status(Totals):
+    """A job's numbers at one moment.
+
+    Attributes:
+        expected: Rows of the input; None while that is unknown.
+        seconds: How long all runs took together.
+        runs: How many runs that were.
+        rate: Rows a second, of the run that goes on; 0 where none does.
+        wait: Seconds that all its open rows wait.
+        for_limit: Whether they wait for a limit, and not for the service to come back.
+        process: The number of the process that runs it; 0 where none does.
+        machine: The name of that one's machine.
+        written: When, as a Unix timestamp.
+    """
+
+    expected: int | None
+    seconds: float
+    runs: int
+    rate: float = 0.0
+    wait: float = 0.0
+    for_limit: bool = False
+    process: int = 0
+    machine: str = ""
+    written: float = 0.0
+
+    @property
+    def finished(self) -> int:
+        """Rows with an answer or an error."""
+        return self.done + self.failed
+
+    def goes_on(self) -> bool:
+        """Whether the run that wrote this shows a sign of life."""
+        if abs(time.time() - self.written) > _BELIEVED:
+            return False
+        if self.machine != platform.node() or os.name != "posix":
+            return True
+        try:
+            os.kill(self.process, 0)  # asks, and sends nothing
+        except ProcessLookupError:
+            return False
+        except OSError:  # it is another user's
+            return True
+        return True
+
+
+_FORM = TypeAdapter(Status)
+
+
+def _place(journal: Path) -> Path:
+    return journal.with_name(journal.name + ".status")
+
+
+def write_status(journal: Path, status: Status) -> None:
+    """Write where the run stands; a disk that is full does not end it."""
+    with suppress(SvcRequestError), temporary(_place(journal), "") as draft:
+        draft.write_bytes(_FORM.dump_json(status))
+        draft.replace(_place(journal))
+
+
+def remove_status(journal: Path) -> None:
+    """The run has ended: its journal can be read."""
+    with suppress(OSError):
+        _place(journal).unlink()
+
+
+def read_status(place: Place) -> Status:
+    """Where the job of a journal stands, whether a run goes on or not.
+
+    Raises:
+        SvcRequestError: There is no such journal, or it is damaged.
+    """
+    journal = Path(place)
+    written: Status | None = None
+    with suppress(OSError, ValidationError):
+        written = _FORM.validate_json(_place(journal).read_bytes())
+    if written is not None and written.goes_on():
+        return written
+    try:
+        with in_words(journal), closing(Journal(journal, None)) as opened:
+            totals = opened.totals()
+            runs = opened.runs()
+    except SvcRequestError:
+        if written is None:
+            raise
+        return written  # a run that shows no sign of life holds the journal
+    return Status(
+        **vars(totals), expected=runs.expected, seconds=runs.seconds, runs=runs.number
+    )

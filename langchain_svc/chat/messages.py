@@ -452,8 +452,6 @@ def _block_texts(
     provider's business, and left out. A tool's result says which media it left out. What a person
     sent is left out only on request.
     """
-    from .messages import block_text, is_medium, kind_of, medium_note, text_of  # noqa: PLC0415  # most messages are a text
-
     for block in message.content:
         if isinstance(block, str):
             yield False, block

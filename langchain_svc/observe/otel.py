@@ -17,7 +17,7 @@ from uuid import UUID
 from langchain_core.messages import AIMessage, BaseMessage, ToolMessage
 
 from .._version import __version__
-from .callbacks import LEFT_EARLY, RunHandler, is_from_cache, requested_model
+from .usage import LEFT_EARLY, RunHandler, is_from_cache, requested_model
 
 if TYPE_CHECKING:
     from opentelemetry._logs import LoggerProvider
@@ -77,14 +77,13 @@ class SvcOpenTelemetryCallbackHandler(RunHandler[_SpanRun]):
         """
         super().__init__()
         try:
-            from opentelemetry.util.genai import types  # noqa: PLC0415  # an extra
-            from opentelemetry.util.genai.handler import TelemetryHandler  # noqa: PLC0415  # the same
+            from opentelemetry.util.genai import handler, types  # noqa: PLC0415  # an extra
         except ImportError as error:
             raise ImportError(
                 'OpenTelemetry is not installed. Run: pip install "langchain-svc[otel]"'
             ) from error
         self._types = types
-        self._telemetry = TelemetryHandler(
+        self._telemetry = handler.TelemetryHandler(
             tracer_provider=tracer_provider,
             meter_provider=meter_provider,
             logger_provider=logger_provider,

@@ -16,7 +16,7 @@ from typing import TypeAlias
 
 from .._base.safe_errors import type_text
 from .masks import word_set
-from .person_names import name_words
+from .names import name_words
 from .vocabulary import GENERIC_PLACES, tokens
 
 _PEOPLE = {"Patient": 0, "RelatedPerson": 1, "Practitioner": 2, "Person": 2}

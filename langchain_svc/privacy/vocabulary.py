@@ -200,7 +200,7 @@ def _softened(stem: str) -> Iterator[str]:
 # -- common words ----------------------------------------------------------------------------------
 # Words that are names and something else as well, in the seven languages, in their base form.
 #
-# Each set says what the words are besides names. `person_names` decides by that where a name
+# Each set says what the words are besides names. `names` decides by that where a name
 # stands.
 
 # Those that tell the turns of a conversation apart, where it goes as one text.

@@ -1,7 +1,7 @@
 -- A budget that processes share: one script, so that asking is atomic and takes one round trip. The
 -- clock is that of Redis. KEYS: the state, the reservations (by id), what each process used (by its
 -- name), when each process sent its last request, and when this Redis first kept an account. ARGV, in
--- JSON: the name of the period, and the request (see redis_budget.py).
+-- JSON: the name of the period, and the request (see redis_accounts.py).
 --
 -- A process reports with each request all that it used in the period, and not what it used since the
 -- last one. So a request that is repeated counts once, and the requests that come fill a Redis again

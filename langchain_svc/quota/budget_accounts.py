@@ -1,6 +1,6 @@
 """The use of a budget: reserved before a call is sent, settled or given back afterwards.
 
-Here is the account in the memory of this process; `redis_budget.py` has the one that processes
+Here is the account in the memory of this process; `redis_accounts.py` has the one that processes
 share. Both keep the same rules:
 
 - A call reserves the most that it may use. Used and reserved amounts together may never exceed a

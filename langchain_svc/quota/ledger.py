@@ -31,9 +31,13 @@ from typing import NamedTuple
 
 from .._base.threads import new_lock
 from .._client import Wait
-from .plans import DAY, HOUR, MINUTE, Limit
 
 logger: logging.Logger = logging.getLogger("langchain_svc")
+
+MINUTE = 60.0
+HOUR = 3_600.0
+DAY = 86_400.0
+PERIODS = {"minute": MINUTE, "hour": HOUR, "day": DAY}
 
 BUCKETS = 120
 LATENESS = 0.75
@@ -51,6 +55,14 @@ _RESERVED_SHARE = 0.02
 _LEAST_WAIT = 0.005  # seconds
 _MOST_STEPS = 10_000  # of a copy that shows how long work takes
 _serials = count(1)
+
+
+class Limit(NamedTuple):
+    """At most `amount` of "requests" or "tokens" in any `seconds`."""
+
+    unit: str
+    amount: float
+    seconds: float
 
 
 def belief(period: float) -> float:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hmac
 import math
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -31,9 +32,9 @@ from .budget_accounts import (
     in_billionths,
 )
 from .estimates import BYTES_A_TOKEN, Estimates, Used, read_usage
-from .ledger import BULK, Ledger, Outcome, Ticket
-from .plans import DAY, MEMORY, PERIODS, key_digest
+from .ledger import BULK, DAY, PERIODS, Ledger, Outcome, Ticket
 
+MEMORY = "memory"  # the storage of a process by itself
 BULK_JOB: ContextVar[str | None] = ContextVar("langchain_svc_bulk_job", default=None)
 
 _HEADERS_EVERY = 0.25  # seconds between two answers whose headers are read
@@ -85,6 +86,11 @@ def _restored(kind: type[Shared], id_: str, arguments: dict[str, Any]) -> Shared
         shared._id = id_  # noqa: SLF001  # our own class
         _LIVE[id_] = shared
     return shared
+
+
+def key_digest(key: str) -> str:
+    """A name of the key, for Redis too, from which nobody can compute the key."""
+    return hmac.digest(b"langchain-svc quota", key.encode(), "sha256").hex()[:32]
 
 
 # -- budgets -------------------------------------------------------------------------------------
@@ -311,8 +317,8 @@ class SvcBudget(Shared):
         if wait.turn > patience:
             error = SvcConnectionError(
                 f"The budget's storage {self._arguments['storage']} has just started, and waits "
-                f"{wait.turn:.1f} s for processes that know what was used; nothing was sent. Try "
-                "again then, or allow a larger deadline="
+                f"{wait.turn:.1f} s for processes that know what was used; this request was not "
+                "sent. Try again then, or allow a larger deadline="
             )
             error.retry_after = wait.turn
             raise error
@@ -361,7 +367,7 @@ class SvcBudget(Shared):
         if unit == "cost":
             shown = plain
         of_period = ""
-        advice = f"Make it smaller, or give SvcBudget a larger {name}"
+        advice = f"Make it smaller, retry less (max_retries=), or give SvcBudget a larger {name}"
         if self._period:
             of_period = f" of this {self._period}"
             advice += f"; the next {self._period} (UTC) begins anew"
@@ -373,7 +379,8 @@ class SvcBudget(Shared):
         error = SvcBudgetError(
             f"The budget's {name}={shown(self._bounds[name])}{of_period} would be exceeded: "
             f"{shown(getattr(used, unit))} used{on_the_way}, {shown(getattr(left, unit))} left, "
-            f"and this call asks for {shown(getattr(requested, unit))}. Nothing was sent. {advice}",
+            f"and this request asks for {shown(getattr(requested, unit))}. It was not sent. "
+            f"{advice}",
             used=used,
             left=left,
         )
@@ -450,8 +457,7 @@ def _account_of(
                 'storage="redis://host:port/0". In memory an object has its own'
             )
         return MemoryBudget(period), MEMORY
-    from .redis_budget import account_in  # noqa: PLC0415  # an extra
-    from .redis_link import link_to, place_of  # noqa: PLC0415  # the same
+    from .redis_accounts import account_in, link_to, place_of  # noqa: PLC0415  # an extra
 
     place = place_of(storage)
     if key is None:
@@ -550,8 +556,8 @@ class CallLimiter:
                 owner = f"{name}'s"
         error = SvcRateLimitError(
             f"The {owner} quota is used up: this call's turn comes in {wait.turn:,.0f} s, and its "
-            f"deadline leaves {max(0.0, patience):,.0f} s. Nothing was sent. Come back then, or "
-            "allow a larger deadline=",
+            f"deadline leaves {max(0.0, patience):,.0f} s. This request was not sent. Come "
+            "back then, or allow a larger deadline=",
             retry_after=wait.turn,
         )
         if wait.period >= DAY:

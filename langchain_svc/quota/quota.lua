@@ -1,7 +1,7 @@
 -- `ledger.py` in Redis: one script, so that asking is atomic and takes one round trip. The clock is
 -- that of Redis. KEYS: the state, the queue (by turn), when each waiting call is given up, the
 -- tokens of each, the processes (by their last request), and of each class the last turn of each
--- party. ARGV, in JSON: the plan's limits and the request (see redis_store.py).
+-- party. ARGV, in JSON: the plan's limits and the request (see redis_accounts.py).
 local BUCKETS, LATENESS, SLACK, ROUNDING, UNTOLD = 120, 0.75, 1.0, 2.0, 5.0
 local MINUTE, HOUR, DAY, KEPT = 60, 3600, 86400, 0.02
 local BELIEF, BELIEF_OF_A_DAY = 600, HOUR -- seconds that one answer counts for at most

@@ -19,13 +19,12 @@ WAITING = r"(\d+) of \d rows, waiting (\d+) s for the service's limit"
 
 @pytest.fixture
 def lines(folder, monkeypatch, capsys):
-    """Runs with progress as a notebook shows it, and returns the lines."""
-    monkeypatch.setitem(sys.modules, "ipykernel", sys)
+    """Runs with progress in lines, and returns them."""
     monkeypatch.setattr("langchain_svc.bulk.progress._LOG_EVERY", 0.1)
 
     def run(*given, rows=8, **options):
         begun = time.monotonic()
-        report = bulk.run(*given, journal="j", **options)
+        report = bulk.run(*given, journal="j", progress=True, **options)
         assert report.done == rows
         return capsys.readouterr().err.splitlines(), time.monotonic() - begun
 
@@ -119,6 +118,7 @@ def test_a_notebook_shows_a_bar_below_the_cell_and_the_report_as_a_table(
     table = report._repr_html_()
     assert "<td>answered</td><td>8</td>" in table
     assert "<td>&lt;j&gt;</td>" in table
+    assert re.search(r"cost=None, .*, seconds=\d+\.\d\d, runs=1, journal='<j>'\)$", repr(report))
 
 
 def test_progress_is_shown_long_before_the_first_minute(lines, monkeypatch):

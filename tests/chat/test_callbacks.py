@@ -21,7 +21,7 @@ from langchain_svc import (
     SvcServerError,
     SvcUsageCallbackHandler,
 )
-from langchain_svc.observe import callbacks
+from langchain_svc.observe import usage as usage_module
 from langchain_svc.sandbox import Fault, Sandbox
 
 QUESTIONS = [f"Question {number}" for number in range(10)]
@@ -121,7 +121,7 @@ def test_blocks_that_end_in_another_context_leave_no_depth_taken(chat):
         return counted(usage)["calls"]
 
     assert copy_context().run(enter_here_and_leave_elsewhere) == 1
-    assert len(callbacks._ACTIVE) < 10
+    assert len(usage_module._ACTIVE) < 10
 
 
 async def test_tasks_are_watched_apart(chat):

@@ -19,12 +19,12 @@ def empty(url):
     """Let a Redis hold nothing, and be known to have lost nothing: a new one makes calls wait."""
     import redis
 
-    from langchain_svc.quota import redis_budget, redis_store
+    from langchain_svc.quota import redis_accounts
 
     with redis.Redis.from_url(url) as client:
         client.flushall()
-        client.set(f"svc-quota:{redis_store._FORMAT}:began", 0)
-        client.set(f"svc-budget:{redis_budget._FORMAT}:began", 0)
+        client.set(f"{redis_accounts._QUOTA_PREFIX}:began", 0)
+        client.set(f"{redis_accounts._BUDGET_PREFIX}:began", 0)
 
 
 @pytest.fixture
@@ -51,17 +51,17 @@ def own(fresh):
 @pytest.fixture
 def short_rest(monkeypatch):
     """After a failure Redis is asked again sooner, so that a test that waits for it is quick."""
-    from langchain_svc.quota import redis_link
+    from langchain_svc.quota import redis_accounts
 
-    monkeypatch.setattr(redis_link, "REST", 0.5)
+    monkeypatch.setattr(redis_accounts, "REST", 0.5)
 
 
 @pytest.fixture
 def short_timeout(monkeypatch):
     """A reply of Redis is waited for less long, so that a test with none is quick."""
-    from langchain_svc.quota import redis_link
+    from langchain_svc.quota import redis_accounts
 
-    monkeypatch.setattr(redis_link, "_TIMEOUT", 0.3)
+    monkeypatch.setattr(redis_accounts, "_TIMEOUT", 0.3)
 
 
 @pytest.fixture(params=["memory", pytest.param("redis", marks=pytest.mark.slow)])
@@ -84,5 +84,5 @@ def pair(storage):
 @pytest.fixture(autouse=True)
 def forgotten_budgets():
     """No test begins with what this process knows of another test's budgets in Redis."""
-    if redis_budget := sys.modules.get("langchain_svc.quota.redis_budget"):
-        redis_budget.account_in.cache_clear()
+    if redis_accounts := sys.modules.get("langchain_svc.quota.redis_accounts"):
+        redis_accounts.account_in.cache_clear()

@@ -26,7 +26,7 @@ def test_the_call_that_would_pass_a_block_is_not_sent(chat, sandbox):
         list(chat.stream("Hi"))
         with pytest.raises(
             svc.SvcBudgetError,
-            match=r"max_requests=2 would be exceeded: 2 used, 0 left, and this call asks for 1",
+            match=r"max_requests=2 would be exceeded: 2 used, 0 left, and this request asks for 1",
         ) as told:
             chat.invoke("Hi")
     assert told.value.is_retryable is False
@@ -82,7 +82,7 @@ def test_a_bounded_answer_cannot_pass_the_budget(chat, sandbox):
         for _ in range(100):
             chat.invoke("Tell me a story", max_tokens=50)
     assert 200 < budget.used.tokens <= 300
-    with budget, pytest.raises(svc.SvcBudgetError, match=r"this call asks for 9,\d{3}"):
+    with budget, pytest.raises(svc.SvcBudgetError, match=r"this request asks for 9,\d{3}"):
         chat.invoke("Hi", max_tokens=9_000)
 
 
@@ -100,8 +100,11 @@ def test_cost_by_prices_that_are_given(chat):
 def test_a_retry_is_a_request():
     with Sandbox(faults=[Fault(status=503)]) as sandbox:
         model = svc.ChatSvc(max_retries=5, **sandbox.v1)
-        with svc.SvcBudget(max_requests=2) as budget, pytest.raises(svc.SvcBudgetError):
+        text = r"It was not sent\..*max_retries="
+        budget = svc.SvcBudget(max_requests=2)
+        with budget, pytest.raises(svc.SvcBudgetError, match=text) as told:
             model.invoke("Hi")
+        assert told.value.retries == 2
         assert len(sandbox.requests) == 2
         assert budget.used == svc.BudgetUse(2, 0, 0.0)
 

@@ -44,20 +44,20 @@ class RedisClock(Clock):
 def in_redis(url, period, name="test"):
     import redis
 
-    from langchain_svc.quota import redis_budget
+    from langchain_svc.quota import redis_accounts
 
-    class OnAClock(redis_budget.RedisBudget):
+    class OnAClock(redis_accounts.RedisBudget):
         """Its script reads the time from a key."""
 
-    link = redis_budget.RedisLink(url)
-    script = redis_budget.read_script
+    link = redis_accounts.RedisLink(url)
+    script = redis_accounts.read_script
     try:
-        redis_budget.read_script = lambda file: script(file).replace(
+        redis_accounts.read_script = lambda file: script(file).replace(
             "redis.call('TIME')", "{redis.call('GET', 'clock'), 0}"
         )
         account = OnAClock(link, name=name, period=period)
     finally:
-        redis_budget.read_script = script
+        redis_accounts.read_script = script
     return account, RedisClock(redis.Redis.from_url(url))
 
 
@@ -138,11 +138,11 @@ STEPS = st.lists(
 def test_the_script_and_the_memory_say_the_same(redis_server, steps, bounds):
     import redis
 
-    from langchain_svc.quota import redis_budget
+    from langchain_svc.quota import redis_accounts
 
     with redis.Redis.from_url(redis_server.url) as client:
         client.flushall()
-        client.set(f"svc-budget:{redis_budget._FORMAT}:began", -100)
+        client.set(f"{redis_accounts._BUDGET_PREFIX}:began", -100)
         client.set("clock", 0)
     both = (MemoryBudget(None), in_redis(redis_server.url, None)[0])
     open_pairs = []
@@ -179,11 +179,11 @@ WRONG = [
 
 @pytest.mark.parametrize("answer", ["", "null", "[]", "1", *map(json.dumps, WRONG)])
 def test_an_answer_of_another_form_is_none(store, answer):
-    from langchain_svc.quota import redis_link
+    from langchain_svc.quota import redis_accounts
 
     account, _ = in_redis(store, None)
     assert account.parse_reply(json.dumps(GOOD)).granted
     if answer == json.dumps(GOOD | {"born": "x"}):
         return
-    with pytest.raises(redis_link.NO_REPLY):
+    with pytest.raises(redis_accounts.NO_REPLY):
         account.parse_reply(answer)

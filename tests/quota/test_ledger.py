@@ -20,11 +20,12 @@ from langchain_svc.quota.ledger import (
     INTERACTIVE,
     LATENESS,
     Ledger,
+    Limit,
     Outcome,
     Ticket,
     Window,
 )
-from langchain_svc.quota.plans import DOCUMENTED, Limit, Plan
+from langchain_svc.quota.quota import DOCUMENTED, Plan
 
 V1_PRO = tuple(DOCUMENTED["v1:pro"].limits())
 
@@ -59,19 +60,19 @@ def in_redis(url, limits, *, gone="1e9", began=-1e6):
     """An empty account whose script reads the time from a key, in a Redis that began then."""
     import redis
 
-    from langchain_svc.quota import redis_link, redis_store
+    from langchain_svc.quota import redis_accounts
 
-    class InRedis(OnAClock, redis_store.RedisAccount):
+    class InRedis(OnAClock, redis_accounts.RedisAccount):
         def set_clock(self, now):
             client.set("clock", now + 1e6)
 
     client = redis.Redis.from_url(url)
     client.flushall()
-    client.set(f"svc-quota:{redis_store._FORMAT}:began", began + 1e6)
-    source = redis_link.read_script("quota.lua")
+    client.set(f"{redis_accounts._QUOTA_PREFIX}:began", began + 1e6)
+    source = redis_accounts.read_script("quota.lua")
     source = source.replace("redis.call('TIME')", "{redis.call('GET', 'clock'), 0}")
     source = source.replace("GONE = 3.0", f"GONE = {gone}")
-    link = redis_link.RedisLink(url)
+    link = redis_accounts.RedisLink(url)
     return InRedis(link, tuple(limits), name="test", goes_on=False, source=source)
 
 

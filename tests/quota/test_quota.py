@@ -16,7 +16,7 @@ import time
 import pytest
 
 import langchain_svc as svc
-from langchain_svc.quota.plans import DAY, Limit
+from langchain_svc.quota.ledger import DAY, Limit
 from langchain_svc.sandbox import Fault, Sandbox
 
 
@@ -259,7 +259,7 @@ def test_a_refusal_holds_back_every_call_of_the_key(sandbox, pair):
     with pytest.raises(svc.SvcRateLimitError):
         svc.ChatSvc(quota=mine, max_retries=0, **sandbox.v1).invoke("Hi")
     other = svc.ChatSvc(quota=theirs, **sandbox.v1)
-    with pytest.raises(svc.SvcRateLimitError, match=r"Nothing was sent") as told:
+    with pytest.raises(svc.SvcRateLimitError, match=r"This request was not sent") as told:
         other.invoke("Hi", deadline=0.2)
     assert 0 < told.value.retry_after <= 1
     assert 0 < theirs.snapshot().hold <= 1
@@ -280,7 +280,7 @@ def test_a_storm_of_refusals_while_learning():
             if isinstance(answer, Exception)
         )
         sent = len(sandbox.requests)
-        with pytest.raises(svc.SvcRateLimitError, match=r"Nothing was sent") as told:
+        with pytest.raises(svc.SvcRateLimitError, match=r"This request was not sent") as told:
             model.invoke("Hi", deadline=10)
         assert 50 < told.value.retry_after < 70
         assert len(sandbox.requests) == sent

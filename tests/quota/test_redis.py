@@ -21,7 +21,7 @@ from test_quota import at_once, redis_client
 
 import langchain_svc as svc
 from benchmarks.redis_server import COMMAND
-from langchain_svc.quota import redis_link
+from langchain_svc.quota import redis_accounts
 from langchain_svc.quota.ledger import Outcome, Ticket
 from langchain_svc.sandbox import Sandbox
 
@@ -98,7 +98,7 @@ def test_local_goes_on_with_a_share(own, sandbox):
     assert sum(not isinstance(answer, Exception) for answer in found) == 3  # of (10 - 4) / 2
     assert len(sandbox.requests) == 4
     own.start()
-    time.sleep(redis_link.REST)
+    time.sleep(redis_accounts.REST)
     model.invoke("Hi")
     assert quota.snapshot().limits[0].used >= 5
 
@@ -116,7 +116,7 @@ def test_what_was_sent_while_redis_was_frozen_is_told(own, sandbox):
         model.batch(["Hi"] * 3)
     finally:
         own.thaw()
-    time.sleep(redis_link.REST)
+    time.sleep(redis_accounts.REST)
     model.invoke("Hi")
     # A question that Redis answered too late may count as well.
     assert 5 <= quota.snapshot().limits[0].used <= 8
@@ -250,7 +250,7 @@ def test_a_forked_child_has_not_met_redis(own, monkeypatch):
     account = quota.account("v1", "any-key-0123")
     assert account.acquire(Ticket()) is None
     own.stop()
-    monkeypatch.setattr(redis_link, "_STARTED", "of a child")
+    monkeypatch.setattr(redis_accounts, "_STARTED", "of a child")
     assert [account.acquire(Ticket()) is None for _ in range(5)].count(True) <= 1
 
 
@@ -392,7 +392,7 @@ def test_a_question_costs_the_same_whatever_the_number_of_processes(store, monke
         client.flushall()
         sizes = []
         for process in range(2_000):
-            monkeypatch.setattr(redis_link, "_STARTED", f"{process:032x}")
+            monkeypatch.setattr(redis_accounts, "_STARTED", f"{process:032x}")
             account.leave(ticket := Ticket())
             account.acquire(ticket)
             account.settle(ticket, Outcome(sent=False))

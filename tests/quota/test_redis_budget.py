@@ -22,7 +22,7 @@ from test_redis import RAW, no_redis
 
 import langchain_svc as svc
 from benchmarks.redis_server import COMMAND
-from langchain_svc.quota import redis_budget, redis_link
+from langchain_svc.quota import redis_accounts
 from langchain_svc.sandbox import Fault, Sandbox
 
 pytest.importorskip("redis")
@@ -38,7 +38,7 @@ def budget_of(url, **words):
 
 def as_another_process(url, **words):
     """A budget that shares nothing with others of this process but what Redis holds."""
-    redis_budget.account_in.cache_clear()
+    redis_accounts.account_in.cache_clear()
     return budget_of(url, **words)
 
 
@@ -140,7 +140,9 @@ def test_nothing_is_sent_while_redis_is_away(own, sandbox):
     model = svc.ChatSvc(budget=budget, **sandbox.v1)
     model.invoke("Hi")
     own.stop()
-    text = rf"The budget's storage {own.url} did not answer .*; nothing was sent\. Start it"
+    text = (
+        rf"The budget's storage {own.url} did not answer .*; this request was not sent\. Start it"
+    )
     with pytest.raises(svc.SvcConnectionError, match=text) as failure:
         model.invoke("Hi", max_retries=0)
     assert failure.value.is_retryable
@@ -167,7 +169,7 @@ def test_what_others_used_is_known_when_redis_starts_empty(own, sandbox):
         settled(other)
         own.stop()
         own.start()
-        time.sleep(redis_link.REST)
+        time.sleep(redis_accounts.REST)
         model.invoke("Hi")
         with pytest.raises(svc.SvcBudgetError, match="6 used, 0 left"):
             model.invoke("Hi")

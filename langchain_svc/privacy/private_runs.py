@@ -1,7 +1,12 @@
-"""`PrivateCallbacks`: whoever records a run gets masks in place of its texts.
+"""Private runs: whoever records a run gets masks in place of its texts.
+
+With `privacy="phi"` the core hands over each method by which LangChain begins a run of a model or
+tool (`_settings/runs.py`). Here the run's callbacks are masked, and an error leaves without the
+texts that it and its frames hold. The runnables that LangChain's own methods (`bind`, `with_retry`)
+wrap around a model or tool become private too. `PrivateCallbacks` masks a whole chain or graph.
 
 Which handlers record a run is known only when it is configured, since the environment and
-context managers add some. So this callback manager has lists that wrap every handler put into them,
+context managers add some. So `PrivateCallbacks` has lists that wrap every handler put into them,
 at whatever moment; a child run's manager takes over what is in them.
 
 A caller who asks for a stream (`astream_events`, the stream modes of LangGraph) gets it through a
@@ -11,16 +16,45 @@ callback too. That is the caller's answer, and stays unchanged.
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Iterable
+from collections.abc import (
+    AsyncGenerator,
+    AsyncIterator,
+    Callable,
+    Coroutine,
+    Generator,
+    Iterable,
+    Iterator,
+    Mapping,
+)
+from contextlib import aclosing
 from copy import deepcopy
-from typing import Any, SupportsIndex
+from functools import lru_cache
+from typing import Any, Self, SupportsIndex
 from uuid import UUID
 
 from langchain_core.callbacks import BaseCallbackHandler, BaseCallbackManager
-from langchain_core.runnables import RunnableConfig
+from langchain_core.language_models import BaseLanguageModel
+from langchain_core.runnables import (
+    Runnable,
+    RunnableBinding,
+    RunnableConfig,
+    RunnableSerializable,
+)
 from langchain_core.runnables.config import ensure_config
+from langchain_core.tools import StructuredTool, Tool
 
-from .masks import PIECE, call_settings, masked, remember_offered, word_set
+from .._settings import Privacy, keeps_runs
+from ..errors import SvcError, SvcRequestError
+from .masks import (
+    PIECE,
+    call_settings,
+    masked,
+    masked_error,
+    remember_offered,
+    word_set,
+)
+
+# -- callbacks that mask ---------------------------------------------------------------------------
 
 # Where a run stands among others; the application wrote it for this purpose.
 _PLACE = word_set(
@@ -207,16 +241,193 @@ class PrivateCallbacks(BaseCallbackManager):
             self.add_handler(handler, inherit=inherit)
 
 
-def private_config(
+def _private_config(
     config: RunnableConfig | list[RunnableConfig] | None,
-) -> dict[str, Any] | list[dict[str, Any]]:
+) -> dict[str, Any] | list[Any]:
     """A run's config with its callbacks masked, or one for each input."""
     if isinstance(config, list):
         return [*map(_private_config, config)]
-    return _private_config(config)
-
-
-def _private_config(config: RunnableConfig | None) -> dict[str, Any]:
     complete = ensure_config(config)
     callbacks = PrivateCallbacks.around(complete.get("callbacks"))
     return {**complete, "callbacks": callbacks}
+
+
+# -- runs of a model or tool -----------------------------------------------------------------------
+
+_UNCACHED = (
+    "privacy='phi' goes with cache=False only: a cache keeps prompts and answers"
+)
+
+
+def refuse_cache(model: BaseLanguageModel[Any]) -> None:
+    """A private model is not cached: a cache's keys are prompts, and its values answers."""
+    if model.cache:
+        raise ValueError(_UNCACHED)
+
+
+class PrivateRun:
+    """A call of a private object's method, which no frame of a traceback shows.
+
+    Its texts stand in no variable of the frames that an error leaves through, and the frames
+    further in are taken off: tools render tracebacks with local variables.
+    """
+
+    __slots__ = ("_args", "_kwargs", "_method")
+
+    def __init__(
+        self,
+        method: Callable[..., Any],
+        args: tuple[Any, ...],
+        kwargs: Mapping[str, Any],
+    ) -> None:
+        self._method = method
+        self._args = args
+        self._kwargs = kwargs
+
+    def __repr__(self) -> str:
+        return "<a private run>"
+
+    def __call__(self) -> object:
+        try:
+            return _private_result(self._start())
+        except BaseException as error:  # noqa: BLE001  # raised again, without its frames
+            failed = _without_texts(error)
+        raise failed
+
+    def _start(self) -> object:
+        if getattr(self._args[0], "cache", False) is not False:
+            raise SvcRequestError(
+                f"{_UNCACHED}. A copy of another model needs cache=False, too"
+            )
+        signature = _signature(self._method)
+        bound = signature.bind(*self._args, **self._kwargs)
+        arguments = bound.arguments
+        # Some methods take their callbacks by themselves, some within a config, and some none.
+        if "callbacks" in signature.parameters:
+            arguments["callbacks"] = PrivateCallbacks.around(arguments.get("callbacks"))
+        elif (
+            "config" in signature.parameters and self._method.__name__ != "with_config"
+        ):
+            arguments["config"] = _private_config(arguments.get("config"))
+        return self._method(*bound.args, **bound.kwargs)
+
+
+_signature = lru_cache(inspect.signature)
+
+
+def _private_result(result: object) -> object:
+    """The result of a private method: a runnable, a coroutine or a stream becomes private too."""
+    if isinstance(result, Runnable):
+        return _make_private(result)
+    if isinstance(result, Coroutine):
+        return _awaited(result)
+    if isinstance(result, Generator):
+        return _pieces(result)
+    if isinstance(result, AsyncGenerator):
+        return _apieces(result)
+    return _cleaned(result)
+
+
+async def _awaited(run: Coroutine[Any, Any, Any]) -> object:
+    try:
+        return _cleaned(await run)
+    except BaseException as error:  # noqa: BLE001  # raised again, without its frames
+        failed = _without_texts(error)
+    raise failed
+
+
+def _pieces(stream: Generator[Any, Any, Any]) -> Iterator[Any]:
+    try:
+        yield from map(_cleaned, stream)
+    except BaseException as error:  # noqa: BLE001  # raised again, without its frames
+        failed = _without_texts(error)
+    else:
+        return
+    raise failed
+
+
+async def _apieces(stream: AsyncGenerator[Any, Any]) -> AsyncIterator[Any]:
+    try:
+        async with aclosing(stream) as pieces:
+            async for piece in pieces:
+                yield _cleaned(piece)
+                del piece  # it would stand in this frame when the next one fails
+    except BaseException as error:  # noqa: BLE001  # raised again, without its frames
+        failed = _without_texts(error)
+    else:
+        return
+    raise failed
+
+
+def _cleaned(result: object) -> object:
+    """A result in which the errors that a batch returns have no texts, as those that it raises."""
+    if isinstance(result, BaseException):
+        return _without_texts(result)
+    if type(result) is not list and type(result) is not tuple:
+        return result
+    if any(isinstance(item, BaseException) for item in result):
+        return type(result)(map(_cleaned, result))
+    return result
+
+
+def _without_texts(error: BaseException) -> BaseException:
+    """An error for the caller: without frames, and without texts of prompt and answer in it."""
+    cause = error.__cause__
+    failed = error
+    if isinstance(error, SvcError):
+        failed = masked_error(error)
+    failed.__context__ = None
+    failed.__cause__ = masked_error(cause) if isinstance(cause, SvcError) else None
+    return failed.with_traceback(None)
+
+
+@keeps_runs
+class PrivateBinding(RunnableBinding[Any, Any]):
+    """A runnable whose runs are private, as what a private model is bound to."""
+
+    privacy: Privacy = "phi"
+
+    def with_citations(self, *args: Any, **kwargs: Any) -> Self:
+        """The same with a model that cites; see `ChatSvc.with_citations`."""
+        bound: Any = self.bound
+        return self.model_copy(update={"bound": bound.with_citations(*args, **kwargs)})
+
+    @classmethod
+    def lc_id(cls) -> list[str]:
+        """Saved as what LangChain can load."""
+        return RunnableBinding.lc_id()
+
+
+@keeps_runs
+class PrivateTool(Tool):
+    """What `as_tool` makes of a model, or of a runnable with one argument."""
+
+    privacy: Privacy = "phi"
+
+
+@keeps_runs
+class PrivateStructuredTool(StructuredTool):
+    """What `as_tool` makes of a runnable with several arguments."""
+
+    privacy: Privacy = "phi"
+
+
+_PRIVATE_KINDS: tuple[
+    tuple[type[RunnableSerializable[Any, Any]], type[RunnableSerializable[Any, Any]]],
+    ...,
+] = (
+    (RunnableBinding, PrivateBinding),
+    (Tool, PrivateTool),
+    (StructuredTool, PrivateStructuredTool),
+)
+
+
+def _make_private(runnable: Runnable[Any, Any]) -> Runnable[Any, Any]:
+    """A runnable as one whose runs are private."""
+    for kind, private in _PRIVATE_KINDS:
+        if isinstance(runnable, private):
+            return runnable
+        if isinstance(runnable, kind):
+            fields = {name: getattr(runnable, name) for name in kind.model_fields}
+            return private(**fields)
+    return PrivateBinding(bound=runnable)
