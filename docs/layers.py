@@ -1,8 +1,7 @@
 """Writes the table of layers in docs/architecture.md, from the code: `python docs/layers.py`.
 
 With `--check` it only says whether the page is what the code says. The layers are those that
-import-linter holds (`pyproject.toml`). What a package uses is read from all of its imports, also
-those for types and inside functions; its purpose is the first line of its docstring.
+import-linter holds (`pyproject.toml`). The purpose of a package is the first line of its docstring.
 """
 
 from __future__ import annotations
@@ -35,38 +34,17 @@ def files(name: str) -> list[Path]:
     return sorted(folder.rglob("*.py")) if folder.is_dir() else [PACKAGE / f"{name}.py"]
 
 
-def used(name: str) -> set[str]:
-    """What a package or a module imports of the others."""
-    found: set[str] = set()
-    for file in files(name):
-        depth = len(file.relative_to(PACKAGE).parts)
-        for node in ast.walk(ast.parse(file.read_text("utf-8"))):
-            if isinstance(node, ast.ImportFrom) and node.level == depth:
-                names = (
-                    [node.module]
-                    if node.module
-                    else [alias.name for alias in node.names]
-                )
-                found.update(one.partition(".")[0] for one in names)
-    return found - {name}
-
-
 def table() -> str:
-    """The layers, what each package is for, and what it uses of the layers above the last."""
-    rows = layers()
-    below = {name for names in rows[:-1] for name in names}
-    lines = ["| layer | | what it is for | it uses |", "|---|---|---|---|"]
-    for number, names in enumerate(rows, 1):
+    """The layers, and what each package is for."""
+    lines = ["| layer | | what it is for |", "|---|---|---|"]
+    for number, names in enumerate(layers(), 1):
         for name in names:
             is_package = (PACKAGE / name).is_dir()
             text = (
                 PACKAGE / name / "__init__.py" if is_package else files(name)[0]
             ).read_text("utf-8")
             about = (ast.get_docstring(ast.parse(text)) or "").partition("\n")[0]
-            uses = ", ".join(f"`{one}`" for one in sorted(used(name) & below))
-            lines.append(
-                f"| {number} | `{name}{'/' * is_package}` | {about} | {uses} |"
-            )
+            lines.append(f"| {number} | `{name}{'/' * is_package}` | {about} |")
     return "\n".join(lines) + "\n"
 
 

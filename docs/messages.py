@@ -21,7 +21,12 @@ PARTS = {
     "Pseudonyms and privacy": ("privacy/",),
     "Citations": ("citations/", "chat/citing"),
     "Quotas and budgets": ("quota/",),
-    "Images and the general tools": ("images/", "tools/", "_wire/general", "_wire/image"),
+    "Images and the general tools": (
+        "images/",
+        "tools/",
+        "_wire/general",
+        "_wire/image",
+    ),
     "Settings, connections and answers": (
         "config",
         "_settings/",

@@ -2,8 +2,8 @@
 
 With `--check` it only says whether the page is what the code does. A call is traced: a stream with
 a tool bound, whose answer is a tool call and comes in one piece.
-Each file stands where it is first entered, with the function by which it is entered; its purpose is
-the first line of its docstring.
+Each file stands where it is first entered, with the function by which it is entered; on the first
+path also with its purpose, the first line of its docstring.
 """
 
 from __future__ import annotations
@@ -14,7 +14,6 @@ import re
 import socket
 import sys
 import threading
-from collections.abc import Container
 from pathlib import Path
 from types import FrameType
 
@@ -99,27 +98,27 @@ def traced() -> Trace:
     return trace
 
 
-def listed(path: dict[str, str], known: Container[str]) -> str:
-    """The files of one path, in order; what a known file is for is left out."""
+def listed(path: dict[str, str], *, with_purpose: bool) -> str:
+    """The files of one path, in order."""
     lines: list[str] = []
     for name, function in path.items():
-        docstring = (
-            ast.get_docstring(ast.parse((PACKAGE / name).read_text("utf-8"))) or ""
-        )
-        about = "" if name in known else docstring.partition("\n")[0]
-        lines.append(f"1. `{name}`, `{function}`: {about}".removesuffix(": "))
+        line = f"1. `{name}`, `{function}`"
+        if with_purpose:
+            tree = ast.parse((PACKAGE / name).read_text("utf-8"))
+            line += f": {(ast.get_docstring(tree) or '').partition(chr(10))[0]}"
+        lines.append(line)
     return "\n".join(lines)
 
 
 def written(page: str, trace: Trace) -> str:
     """The page with the paths of a trace."""
-    paths = (("prompt", trace.prompt, ()), ("answer", trace.answer, trace.prompt))
-    for name, path, known in paths:
+    paths = (("prompt", trace.prompt), ("answer", trace.answer))
+    for name, path in paths:
         head, begin, rest = page.partition(
             f"<!-- {name}: written by docs/paths.py -->\n"
         )
         _, end, tail = rest.partition("<!-- end -->\n")
-        page = f"{head}{begin}\n{listed(path, known)}\n\n{end}{tail}"
+        page = f"{head}{begin}\n{listed(path, with_purpose=name == 'prompt')}\n\n{end}{tail}"
     return page
 
 

@@ -7,7 +7,6 @@ from collections.abc import AsyncGenerator, Generator
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from .._base.lazy import IMPORTING
-from ..config import reveal_secret
 from ..errors import SvcRequestError
 from .steps import Exchange, RetryBudget, origin
 
@@ -34,7 +33,7 @@ class Client:
 
     def read(self, exchange: Exchange[T]) -> Generator[T, None, None]:
         """The pieces of the answer, blocking."""
-        connections = self._begin(exchange)
+        connections = self._connections_to(exchange)
         from .drivers import run  # noqa: PLC0415  # it came with the connections
 
         return run(exchange, connections)
@@ -42,26 +41,21 @@ class Client:
     def aread(self, exchange: Exchange[T]) -> AsyncGenerator[T, None]:
         """The pieces of the answer, on the running event loop."""
         refuse_trio()
-        connections = self._begin(exchange)
+        connections = self._connections_to(exchange)
         from .drivers import arun  # noqa: PLC0415  # it came with the connections
 
         return arun(exchange, connections)
 
-    def _begin(self, exchange: Exchange[Any]) -> Connections:
+    def _connections_to(self, exchange: Exchange[Any]) -> Connections:
         """The connections to where an exchange goes, made at the first call."""
-        exchange.retry_budget = self.retry_budget
         place = origin(exchange.request.url)
         connections = self.connections.get(place)
         if connections is None:
             with IMPORTING:  # httpx is imported at the first call
-                from .._http.connections import Connections, PoolKey  # noqa: PLC0415
-                from .drivers import run  # noqa: F401, PLC0415  # what reads from them
+                from .drivers import new_connections  # noqa: PLC0415
 
-            route = exchange.route
-            key = PoolKey(
-                place, reveal_secret(route.proxy), route.api_key, route.max_connections
-            )
-            connections = self.connections.setdefault(place, Connections(key))
+            new = new_connections(place, exchange.route)
+            connections = self.connections.setdefault(place, new)
         return connections
 
     def close(self) -> None:

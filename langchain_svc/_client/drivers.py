@@ -16,8 +16,9 @@ from functools import lru_cache
 from typing import TypeVar, cast
 
 from .._http import FOREVER, TIMEOUTS
-from .._http.connections import Connections
+from .._http.connections import Connections, PoolKey
 from .._http.library import Failures, failures_of, httpx, library_of
+from ..config import reveal_secret
 from .exchange import converse
 from .steps import (
     READ,
@@ -30,6 +31,7 @@ from .steps import (
     PutOnRecord,
     Read,
     Reply,
+    Route,
     Sleep,
     Step,
 )
@@ -177,6 +179,14 @@ def _address(
     """A URL, and the headers with its Host, which httpx copies."""
     parsed = httpx.URL(url)
     return parsed, httpx.Headers((("Host", parsed.netloc.decode("ascii")), *headers))
+
+
+def new_connections(place: str, route: Route) -> Connections:
+    """Connections to an origin."""
+    key = PoolKey(
+        place, reveal_secret(route.proxy), route.api_key, route.max_connections
+    )
+    return Connections(key)
 
 
 # What a link does for a step. No bound methods: in each link they would be a cycle that holds it.

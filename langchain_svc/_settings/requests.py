@@ -170,7 +170,8 @@ def new_exchange(
         settings.http_client,
         settings.http_async_client,
     )
-    return Exchange(request, limits, parser, route=route, limiter=limiter)
+    budget = settings._client.retry_budget  # noqa: SLF001  # our own class
+    return Exchange(request, limits, parser, budget, route, limiter)
 
 
 def _limiter(

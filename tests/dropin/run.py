@@ -29,6 +29,7 @@ from registry import HERE, Program, programs
 ROOT = HERE.parents[1]
 CACHE = Path(os.environ.get("XDG_CACHE_HOME", Path.home() / ".cache")) / "langchain-svc-dropin"
 ALWAYS = (f"-e{ROOT}", "langchain>=1.4,<2", "langchain-openai>=1,<2", "pytest>=8")
+NEWLINE = "\n"
 USUAL = ("langchain-core", "langchain", "langgraph")  # whose version the table tells once
 SECONDS = 180  # for one program
 # No program reports anywhere, and no interpreter is downloaded.
@@ -145,22 +146,29 @@ def in_process(python: str, names: list[str]) -> dict[str, dict[str, str]]:
 
 def table(known: dict[str, Program], results: dict[str, dict[str, str]]) -> None:
     """Write docs/dropin.md."""
+    works = []
     rows = []
     for name, one in known.items():
         result = results.get(name, {"version": "", "error": "not run"})
         said = f"{one.note} **Fails.**".strip() if result["error"] else one.note
         found = "" if one.of in USUAL else f"{one.of} {result['version']}"
-        rows.append(f"| {name} | {said} | {found} |")
+        if said:
+            rows.append(f"| {name} | {said} | {found} |")
+        else:
+            works.append(f"- {name} ({found})".removesuffix(" ()"))
     head = (HERE / "table.md").read_text(encoding="utf-8")
     facts = {
         "date": f"{datetime.now(UTC):%Y-%m-%d}",
         "python": platform.python_version(),
         "usual": ", ".join(f"{name} {version(name)}" for name in USUAL),
         "count": str(len(known)),
-        "works": str(len(rows) - sum("Third party" in row or "Fails" in row for row in rows)),
+        "works": str(len(works)),
     }
     (ROOT / "docs" / "dropin.md").write_text(
-        head.format(**facts) + "\n".join(rows) + "\n", encoding="utf-8"
+        f"{head.format(**facts)}These work as they are:\n\n{NEWLINE.join(works)}\n\n"
+        "These do, but for what stands beside them:\n\n| program | | version |\n|---|---|---|\n"
+        f"{NEWLINE.join(rows)}\n",
+        encoding="utf-8",
     )
 
 
