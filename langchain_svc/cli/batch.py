@@ -27,6 +27,9 @@ from ..errors import (
     SvcRequestError,
 )
 from .terminal import (
+    FAILED,
+    INTERRUPTED,
+    MISUSED,
     MisuseError,
     add_options,
     emit,
@@ -38,15 +41,10 @@ from .terminal import (
     tell,
 )
 
-_SOME_FAILED = 1
-_STOPPED = 1
-_MISUSED = 2
-_INTERRUPTED = 130
 _FILTERED = "content_filter"  # a finish_reason that no limit of tokens explains
-# The remedies for a failed row.
-# Every row failed with it, and the same command would fail again.
+# Every row fails with these, and the same command would fail again.
 _OF_THE_COMMAND = (SvcBadRequestError, SvcNotFoundError)
-
+# The remedies for a failed row.
 _RETRY = "retry"
 _CORRECT = "correct"
 _MORE_TOKENS = "more tokens"
@@ -241,7 +239,7 @@ def _run(job: bulk.Job, args: argparse.Namespace, suggestion: str) -> int:
         tell(
             f"langchain-svc: interrupted: {_counts(job.report())}. Resume with:\n  {_again(args)}"
         )
-        return _INTERRUPTED
+        return INTERRUPTED
     except SvcError as error:
         report = job.report()
         if not report.asked:
@@ -249,10 +247,10 @@ def _run(job: bulk.Job, args: argparse.Namespace, suggestion: str) -> int:
         # The cause first: it says what to do before the run is resumed.
         ending = suggestion if isinstance(error, SvcNotFoundError) else ""
         tell(f"langchain-svc: {error_line(error)}{ending}")
-        code = _STOPPED
+        code = FAILED
         next_step = f"Then resume with:\n  {_again(args)}"
         if isinstance(error, _OF_THE_COMMAND) and not report.done:
-            code = _MISUSED
+            code = MISUSED
             next_step = "Correct the command; it begins anew."
         tell(f"Stopped: {_counts(report)}. {next_step}")
         return code
@@ -260,7 +258,7 @@ def _run(job: bulk.Job, args: argparse.Namespace, suggestion: str) -> int:
     if not report.failed:
         return 0
     _tell_failures(report, args)
-    return _SOME_FAILED
+    return FAILED
 
 
 def _tell_failures(report: bulk.BulkReport, args: argparse.Namespace) -> None:
@@ -368,7 +366,7 @@ def _tell_estimate(
     if problem:
         emit(f"problem     {problem}")
     if problem or problems.bad:
-        return _SOME_FAILED
+        return FAILED
     return 0
 
 

@@ -26,6 +26,12 @@ from ..errors import SvcError, SvcNotFoundError, SvcServerError, SvcStreamError
 if TYPE_CHECKING:
     from langchain_core.messages import AIMessageChunk
 
+# The exit codes beside 0.
+FAILED = 1  # the same command may succeed; a batch resumes
+MISUSED = 2  # nothing was asked, and the command is to be corrected
+CUT = 3  # the answer was cut off
+INTERRUPTED = 130
+
 _LONGEST_WAIT = 5.0  # seconds; a person at a terminal would rather try again later
 
 _OPTIONS: dict[str, dict[str, Any]] = {

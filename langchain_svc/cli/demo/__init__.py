@@ -6,9 +6,7 @@ import argparse
 import os
 import signal
 
-from ..terminal import tell
-
-_INTERRUPTED = 130
+from ..terminal import INTERRUPTED, tell
 
 
 def add_arguments(_: argparse.ArgumentParser) -> None:
@@ -37,4 +35,4 @@ def run(_: argparse.Namespace) -> int:
 def _exit(*_: object) -> None:
     # At once: an interruption inside `concurrent.futures` may leave one of its locks acquired.
     tell("langchain-svc: interrupted")
-    os._exit(_INTERRUPTED)
+    os._exit(INTERRUPTED)
