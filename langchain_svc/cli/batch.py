@@ -42,6 +42,7 @@ from .terminal import (
 )
 
 _FILTERED = "content_filter"  # a finish_reason that no limit of tokens explains
+_LEARN = "learn"  # a plan whose limits the service tells
 # Every row fails with these, and the same command would fail again.
 _OF_THE_COMMAND = (SvcBadRequestError, SvcNotFoundError)
 # The remedies for a failed row.
@@ -157,7 +158,7 @@ def run(args: argparse.Namespace) -> int:
             runnable = model.with_structured_output(read_schema(args.schema))
         job = bulk.Job(runnable, args.input, options)
         if args.dry_run:
-            return _tell_estimate(job, args, model, listing)
+            return _tell_estimate(job, options, args, model, listing)
         if args.output == "-" and sys.stdout is None:
             raise MisuseError("stdout is closed, and the results are to go there")
         return _run(
@@ -170,7 +171,7 @@ def _quota(args: argparse.Namespace) -> svc.SvcQuota | None:
     storage = os.environ.get("SVC_QUOTA_STORAGE") or "memory"
     if args.plan is None and storage == "memory":
         return None
-    plan = args.plan or "learn"
+    plan = args.plan or _LEARN
     try:
         svc.SvcQuota(plan)
     except ValueError as error:
@@ -320,7 +321,11 @@ def _again(
 
 
 def _tell_estimate(
-    job: bulk.Job, args: argparse.Namespace, model: svc.ChatSvc, listing: _Listing
+    job: bulk.Job,
+    options: bulk.BulkOptions,
+    args: argparse.Namespace,
+    model: svc.ChatSvc,
+    listing: _Listing,
 ) -> int:
     """Print what the run would take; the exit code says whether all rows could be sent."""
     estimate = job.estimate()
@@ -336,9 +341,16 @@ def _tell_estimate(
         bound = "about"
         source = "as in the journal's answers"
 
-    seconds = _time_by_plan(
-        args, model.quota, estimate.requests, tokens_in + tokens_out, bound
-    )
+    seconds = "unknown: --plan says how fast the service may be asked"
+    if isinstance(model.quota, svc.SvcQuota):
+        seconds = _time_by_plan(
+            model.quota,
+            args.plan or _LEARN,
+            options,
+            requests=estimate.requests,
+            tokens=tokens_in + tokens_out,
+            bound=bound,
+        )
     price = (job.prices or {}).get(model.model or "")
     if price is not None:
         amount = tokens_in * price.input + tokens_out * price.output
@@ -371,28 +383,31 @@ def _tell_estimate(
 
 
 def _time_by_plan(
-    args: argparse.Namespace, quota: object, requests: int, tokens: int, bound: str
+    quota: svc.SvcQuota,
+    plan: str,
+    options: bulk.BulkOptions,
+    *,
+    requests: int,
+    tokens: int,
+    bound: str,
 ) -> str:
     """How long the plan lets the run take, and how fast answers must be for that."""
-    if not isinstance(quota, svc.SvcQuota):
-        return "unknown: --plan says how fast the service may be asked"
     limits = [
         limit.limit
         for limit in quota.snapshot().limits
         if limit.interface in {"v1", "all"}
     ]
     if not any(limits):
-        return f"unknown: no limit of the plan {args.plan or 'learn'} is known here"
-    # The other shards use the same plan.
-    shards = 1 if args.shard is None else int(args.shard.partition("/")[2])
+        return f"unknown: no limit of the plan {plan} is known here"
+    _, shards = options.part()  # the others use the same plan
     with svc.bulk_priority():  # as the run's own calls
         seconds = quota.eta(
             requests=requests * shards, tokens=tokens * shards, interface="v1"
         )
-    bounded = f"{bound} {bulk.duration(math.ceil(seconds))} with the plan {args.plan or 'learn'}"
-    if requests <= args.concurrency:
+    bounded = f"{bound} {bulk.duration(math.ceil(seconds))} with the plan {plan}"
+    if requests <= options.concurrency:
         return bounded
-    slowest = math.floor(seconds * args.concurrency / requests)
+    slowest = math.floor(seconds * options.concurrency / requests)
     if not slowest:
         return f"as fast as answers come; {bounded}"
     return f"{bounded}, if an answer takes no longer than {slowest:,} s"
