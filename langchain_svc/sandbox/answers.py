@@ -16,17 +16,16 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
 
-from langchain_svc.sandbox.prompts import (
+from .prompts import (
     Call,
     Messages,
     OfferedTool,
     ReadPrompt,
     Schema,
+    cited_answer,
     count_tokens,
     split_tokens,
 )
-
-from .prompts import cited_answer
 
 _FRAME = 3  # tokens that the role and the borders of a message cost
 

@@ -7,15 +7,15 @@ from contextlib import aclosing
 from dataclasses import replace
 from functools import partial
 
-from langchain_svc.sandbox.context import Settings
-from langchain_svc.sandbox.faults import NO_EFFECT, Effect, FaultBook
-from langchain_svc.sandbox.inspector import Inspector
-from langchain_svc.sandbox.log import Log, ServedExchange
-from langchain_svc.sandbox.response import Ending, Response, apply_fault
-from langchain_svc.sandbox.scripted import Script
-from langchain_svc.sandbox.server import HttpConnection
-from langchain_svc.sandbox.service import Service
-from langchain_svc.sandbox.wire import HttpReply, HttpRequest, Problem
+from .context import Settings
+from .faults import NO_EFFECT, Effect, FaultBook
+from .inspector import Inspector
+from .log import Log, ServedExchange
+from .response import Ending, Response, apply_fault
+from .scripted import Script
+from .server import HttpConnection
+from .service import Service
+from .wire import HttpReply, HttpRequest, Problem
 
 _logger = logging.getLogger("langchain_svc.sandbox")
 # The client must receive what was sent before it sees the reset: an RST may overtake the data.

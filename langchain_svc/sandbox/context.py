@@ -7,15 +7,15 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
-from langchain_svc.sandbox import answers
-from langchain_svc.sandbox.answers import ChatAnswer
-from langchain_svc.sandbox.limits import Meter
-from langchain_svc.sandbox.log import ServedExchange
-from langchain_svc.sandbox.models import MODELS
-from langchain_svc.sandbox.prompts import Messages
-from langchain_svc.sandbox.scripted import Script
-from langchain_svc.sandbox.upstream import Upstream
-from langchain_svc.sandbox.wire import Problem
+from . import answers
+from .answers import ChatAnswer
+from .limits import Meter
+from .log import ServedExchange
+from .models import MODELS
+from .prompts import Messages
+from .scripted import Script
+from .upstream import Upstream
+from .wire import Problem
 
 LARGE = 64_000  # characters; above that the rules run in a thread
 

@@ -12,11 +12,11 @@ from typing import Annotated, Any, ClassVar, Literal
 from pydantic import ConfigDict, Field
 from pydantic.alias_generators import to_camel
 
-from langchain_svc.sandbox import samples
-from langchain_svc.sandbox.answers import ChatAnswer
-from langchain_svc.sandbox.context import RequestContext
-from langchain_svc.sandbox.models import DEFAULT_MODEL, general_listing, v1_listing
-from langchain_svc.sandbox.wire import (
+from . import samples
+from .answers import ChatAnswer
+from .context import RequestContext
+from .models import DEFAULT_MODEL, general_listing, v1_listing
+from .wire import (
     CONTENT_TYPES,
     Body,
     HttpReply,

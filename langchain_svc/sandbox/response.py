@@ -5,8 +5,8 @@ from contextlib import aclosing
 from dataclasses import dataclass, replace
 from enum import Enum
 
-from langchain_svc.sandbox.faults import NO_EFFECT, Effect
-from langchain_svc.sandbox.wire import (
+from .faults import NO_EFFECT, Effect
+from .wire import (
     HALF_CHARACTER,
     JSON_TYPE,
     HttpReply,

@@ -8,18 +8,18 @@ from collections import deque
 from collections.abc import Callable, Iterable
 from typing import Literal, Self, TypedDict
 
-from langchain_svc.sandbox.app import App
-from langchain_svc.sandbox.context import Settings
-from langchain_svc.sandbox.endpoints import ROUTES
-from langchain_svc.sandbox.faults import Fault, FaultBook
-from langchain_svc.sandbox.inspector import Inspector
-from langchain_svc.sandbox.limits import GENERAL_PLANS
-from langchain_svc.sandbox.log import Log, Received, ServedExchange
-from langchain_svc.sandbox.scripted import Answers, Script, Scripted
-from langchain_svc.sandbox.server import Server
-from langchain_svc.sandbox.service import Service
-from langchain_svc.sandbox.upstream import Upstream
-from langchain_svc.sandbox.wire import FORMATS, is_loopback
+from .app import App
+from .context import Settings
+from .endpoints import ROUTES
+from .faults import Fault, FaultBook
+from .inspector import Inspector
+from .limits import GENERAL_PLANS
+from .log import Log, Received, ServedExchange
+from .scripted import Answers, Script, Scripted
+from .server import Server
+from .service import Service
+from .upstream import Upstream
+from .wire import FORMATS, is_loopback
 
 Plan = Literal["free", "starter", "pro", "enterprise"]
 StreamFormat = Literal["sse", "sse-text", "ndjson", "text", "json"]

@@ -9,12 +9,12 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from langchain_svc.sandbox import answers
-from langchain_svc.sandbox.faults import Fault
-from langchain_svc.sandbox.prompts import Messages
+from . import answers
+from .faults import Fault
+from .prompts import Messages
 
 if TYPE_CHECKING:
-    from langchain_svc.sandbox.log import Received
+    from .log import Received
 
 _EXPECTED = (
     "a text, a ToolCall, a list of ToolCalls, a Fault, or a function of the request"

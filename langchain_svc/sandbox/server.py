@@ -19,7 +19,7 @@ from urllib.parse import unquote
 
 import h11
 
-from langchain_svc.sandbox.wire import HttpRequest, is_loopback
+from .wire import HttpRequest, is_loopback
 
 _GRACE = 10.0  # seconds for the thread to begin and to end
 

@@ -14,12 +14,12 @@ from email.utils import formatdate
 from hashlib import sha256
 from http import HTTPStatus
 
-from langchain_svc.sandbox.context import LARGE, RequestContext, Settings
-from langchain_svc.sandbox.endpoints import ROUTES, Endpoint
-from langchain_svc.sandbox.limits import GENERAL_PLANS, V1_PLANS, Meter
-from langchain_svc.sandbox.log import ServedExchange
-from langchain_svc.sandbox.scripted import Script
-from langchain_svc.sandbox.wire import (
+from .context import LARGE, RequestContext, Settings
+from .endpoints import ROUTES, Endpoint
+from .limits import GENERAL_PLANS, V1_PLANS, Meter
+from .log import ServedExchange
+from .scripted import Script
+from .wire import (
     Body,
     HttpReply,
     HttpRequest,

@@ -17,10 +17,10 @@ from urllib.parse import urlsplit
 
 import httpx
 
-from langchain_svc.sandbox.answers import ChatAnswer
-from langchain_svc.sandbox.log import ServedExchange
-from langchain_svc.sandbox.prompts import Messages, count_tokens
-from langchain_svc.sandbox.wire import Problem, is_loopback
+from .answers import ChatAnswer
+from .log import ServedExchange
+from .prompts import Messages, count_tokens
+from .wire import Problem, is_loopback
 
 # A model on a small machine thinks for minutes.
 _TIMEOUT = httpx.Timeout(600.0, connect=5.0)
