@@ -8,10 +8,9 @@ from dataclasses import replace
 from functools import partial
 
 from .context import Settings
-from .faults import NO_EFFECT, Effect, FaultBook
+from .faults import NO_EFFECT, Effect, Ending, FaultBook, Response, apply_fault
 from .inspector import Inspector
 from .log import Log, ServedExchange
-from .response import Ending, Response, apply_fault
 from .scripted import Script
 from .server import HttpConnection
 from .service import Service
