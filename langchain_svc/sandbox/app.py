@@ -7,7 +7,7 @@ from contextlib import aclosing
 from dataclasses import replace
 from functools import partial
 
-from .context import Settings
+from .endpoints import Settings
 from .faults import NO_EFFECT, Effect, Ending, FaultBook, Response, apply_fault
 from .inspector import Inspector
 from .log import Log, ServedExchange

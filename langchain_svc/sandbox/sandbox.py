@@ -9,8 +9,7 @@ from collections.abc import Callable, Iterable
 from typing import Literal, Self, TypedDict
 
 from .app import App
-from .context import Settings
-from .endpoints import ROUTES
+from .endpoints import ROUTES, Settings
 from .faults import Fault, FaultBook
 from .inspector import Inspector
 from .limits import GENERAL_PLANS

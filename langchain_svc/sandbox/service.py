@@ -14,8 +14,7 @@ from email.utils import formatdate
 from hashlib import sha256
 from http import HTTPStatus
 
-from .context import LARGE, RequestContext, Settings
-from .endpoints import ROUTES, Endpoint
+from .endpoints import LARGE, ROUTES, Endpoint, RequestContext, Settings
 from .limits import GENERAL_PLANS, V1_PLANS, Meter
 from .log import ServedExchange
 from .scripted import Script
