@@ -11,7 +11,7 @@ from __future__ import annotations
 import json
 import operator
 import re
-from collections.abc import AsyncIterator, Callable, Iterator, Sequence
+from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
@@ -22,7 +22,6 @@ from .prompts import (
     OfferedTool,
     ReadPrompt,
     Schema,
-    cited_answer,
     count_tokens,
     split_tokens,
 )
@@ -532,6 +531,11 @@ def _bound(schema: Schema, name: str, default: int) -> int:
 _LABEL = re.compile(
     r"\s*(?:\[\d+\]\s*)?(?i:source|document|title|file)\s*:\s*(.{1,200})"
 )
+_PASSAGES = re.compile(r"<passages>\n(.*?)\n</passages>\n", re.DOTALL)
+_PASSAGE = re.compile(
+    r'<passage id="([\w-]{1,40})"[^>\n]*>\n(.*?)\n</passage>', re.DOTALL
+)
+_ASKS_FOR_QUOTES = re.compile(r"These statements have quotes that stand in no passage")
 _PERSONA = re.compile(
     r"(?i)(?:you(?:'re| are)|your|answer|respond|reply|use|always|never|do not|if you|be|given|keep"
     r"|please)\b"
@@ -540,7 +544,9 @@ _PERSONA = re.compile(
 
 def _in_words(prompt: ReadPrompt, model: str) -> str:
     """The answer where neither calls nor JSON are due."""
-    cited = cited_answer(prompt.question, _statements)
+    if _ASKS_FOR_QUOTES.match(prompt.question):
+        return "1. NONE"  # rules have no better quote
+    cited = _cite(prompt.question)
     if cited:
         return cited
     if prompt.results:
@@ -577,20 +583,48 @@ def _report_results(prompt: ReadPrompt) -> str:
 
 def _quote(question: str, texts: Sequence[str]) -> str:
     """The sentence with most words of the question, and its source; "" where none has any."""
+    sentences = (
+        (source, sentence)
+        for text in texts
+        for source, sentence in _sentences(text)
+        if sentence not in question
+    )
+    source, sentence = _nearest(question, sentences)
+    if not sentence:
+        return ""
+    return f'According to {source or "the text"}: "{sentence}"'
+
+
+def _cite(prompt: str) -> str:
+    """The sentence of the passages with most words of the question, and its mark.
+
+    "" where the prompt has no passages, or none has a word of the question.
+    """
+    block = _PASSAGES.search(prompt)
+    if block is None:
+        return ""
+    sentences = (
+        (passage, sentence)
+        for passage, text in _PASSAGE.findall(block[1])
+        for _, sentence in _sentences(text)
+    )
+    passage, sentence = _nearest(prompt[: block.start()], sentences)
+    if not sentence:
+        return ""
+    return f'{sentence} <cite id="{passage}">{sentence}</cite>'
+
+
+def _nearest(question: str, sentences: Iterable[tuple[str, str]]) -> tuple[str, str]:
+    """The source and the sentence with most words of the question; empty where none has any."""
     words = _stems(question)
     most = 0
-    quote = ""
-    for text in texts:
-        for source, sentence in _sentences(text):
-            count = len(words & _stems(sentence))
-            if count > most and sentence not in question:
-                most = count
-                quote = f'According to {source or "the text"}: "{sentence}"'
-    return quote
-
-
-def _statements(text: str) -> Iterator[str]:
-    return (sentence for _, sentence in _sentences(text))
+    nearest = ("", "")
+    for source, sentence in sentences:
+        count = len(words & _stems(sentence))
+        if count > most:
+            most = count
+            nearest = (source, sentence)
+    return nearest
 
 
 def _sentences(text: str) -> Iterator[tuple[str, str]]:

@@ -8,53 +8,11 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from ..prompt_tags import CALL, IMAGE, RESPONSE, SYSTEM, TURN, USER
 from .forms import forms_in
-
-# -- citing ----------------------------------------------------------------------------------------
-# Answers to prompts that ask for citations: the best sentence of the passages, quoted.
-
-_PASSAGES = re.compile(r"<passages>\n(.*?)\n</passages>\n", re.DOTALL)
-_PASSAGE = re.compile(
-    r'<passage id="([\w-]{1,40})"[^>\n]*>\n(.*?)\n</passage>', re.DOTALL
-)
-_QUESTION_ABOUT_QUOTES = re.compile(
-    r"\AThese statements have quotes that stand in no passage"
-)
-
-
-def cited_answer(
-    prompt: str, sentences_of: Callable[[str], Iterable[str]]
-) -> str | None:
-    """The sentence of the passages with most words of the question, and its mark.
-
-    None: the prompt has no passages, or none has a word of the question.
-    """
-    if _QUESTION_ABOUT_QUOTES.match(prompt):
-        return "1. NONE"  # rules have no better quote
-    block = _PASSAGES.search(prompt)
-    if block is None:
-        return None
-    words = _words(prompt[: block.start()])
-    most = 0
-    answer = None
-    for passage, text in _PASSAGE.findall(block[1]):
-        for sentence in sentences_of(text):
-            count = len(words & _words(sentence))
-            if count > most:
-                most = count
-                answer = f'{sentence} <cite id="{passage}">{sentence}</cite>'
-    return answer
-
-
-def _words(text: str) -> set[str]:
-    return {word for word in re.findall(r"\w+", text.lower()) if len(word) > 2}
-
-
-# -- prompts ---------------------------------------------------------------------------------------
 
 Messages = Sequence[Mapping[str, str]]
 Schema = dict[str, Any]
@@ -62,7 +20,6 @@ Part = tuple[str, str]  # its kind and its text
 Span = tuple[int, int]
 CutMessage = tuple[str, list[Part]]  # its role and its parts
 _PartSpan = tuple[int, int, str]  # where a part begins and ends, and its kind
-
 
 # -- parts ----------------------------------------------------------------------------------------
 
