@@ -99,9 +99,7 @@ PROMISES = (
     ),
     (
         "sandbox: rules instead of AI",
-        """
-        sandbox/answers.py sandbox/prompts.py sandbox/forms.py
-    """,
+        "sandbox/answers.py sandbox/prompts.py",
         "sandbox/*answer*",
         "",
     ),
