@@ -8,10 +8,10 @@ cannot hide in both::
 """
 
 try:
+    from .answers import ToolCall
     from .faults import Fault
     from .log import Received
     from .sandbox import Sandbox, serve
-    from .scripted import ToolCall
     from .upstream import Upstream
 except ModuleNotFoundError as missing:
     if missing.name not in {"h11", "PIL"}:

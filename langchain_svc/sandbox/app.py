@@ -7,11 +7,11 @@ from contextlib import aclosing
 from dataclasses import replace
 from functools import partial
 
-from .endpoints import Settings
+from .answers import Script
+from .endpoints import CHATS, Settings
 from .faults import NO_EFFECT, Effect, Ending, FaultBook, Response, apply_fault
 from .inspector import Inspector
 from .log import Log, ServedExchange
-from .scripted import Script
 from .server import HttpConnection
 from .service import Service
 from .wire import HttpReply, HttpRequest, Problem
@@ -81,7 +81,9 @@ class App:
     ) -> bool:
         """Answer; return whether the client left before it was over."""
         path = request.path
-        exchange.fault = self._faults.pick(path) or self._script.next_fault(path)
+        exchange.fault = self._faults.pick(path)
+        if exchange.fault is None and path in CHATS:
+            exchange.fault = self._script.next_fault()
         fault = exchange.fault or NO_EFFECT
         if fault.sends_no_answer:
             return await _misbehave(fault, connection)

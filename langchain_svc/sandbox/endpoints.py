@@ -22,14 +22,21 @@ from PIL import Image, ImageDraw, PngImagePlugin
 from pydantic import ConfigDict, Field
 from pydantic.alias_generators import to_camel
 
-from . import answers
-from .answers import ChatAnswer
+from .answers import Script, compose, cut_answer
 from .limits import Meter
 from .log import ServedExchange
 from .prompts import Messages
-from .scripted import Script
 from .upstream import Upstream
-from .wire import CONTENT_TYPES, Body, HttpReply, NotEmpty, Problem, Stream, json_reply
+from .wire import (
+    CONTENT_TYPES,
+    Body,
+    ChatAnswer,
+    HttpReply,
+    NotEmpty,
+    Problem,
+    Stream,
+    json_reply,
+)
 
 _Strings = Annotated[list[str], Field(default_factory=list)]
 _Numbers = Annotated[dict[str, float], Field(default_factory=dict)]
@@ -116,8 +123,8 @@ class RequestContext:
         if text is None and self.settings.upstream is not None:
             return None
         if text is None:
-            text = answers.compose(messages, model)
-        answer = answers.cut_answer(text, messages, model, max_tokens)
+            text = compose(messages, model)
+        answer = cut_answer(text, messages, model, max_tokens)
         if answer.finish_reason == "length":
             self.script.remember_cut(text)
         return answer
@@ -641,11 +648,14 @@ def _status(_context: RequestContext, _body: None) -> HttpReply:
     )
 
 
-ROUTES = {
+CHATS = {
     "/v1/chat/completions": {"POST": Endpoint(_completion, CompletionBody)},
+    "/api/chat": {"POST": Endpoint(_chat, MessageBody)},
+}
+ROUTES = {
+    **CHATS,
     "/v1/images/generate": {"POST": Endpoint(_pictures, PicturesBody, slow=True)},
     "/v1/models": {"GET": Endpoint(_v1_models)},
-    "/api/chat": {"POST": Endpoint(_chat, MessageBody)},
     "/api/models": {"GET": Endpoint(_general_models)},
     "/api/vision": {"POST": Endpoint(_vision, VisionBody)},
     "/api/generate-image": {"POST": Endpoint(_picture, PictureBody, slow=True)},

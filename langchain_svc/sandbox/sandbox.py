@@ -8,13 +8,13 @@ from collections import deque
 from collections.abc import Callable, Iterable
 from typing import Literal, Self, TypedDict
 
+from .answers import Answers, Script, Scripted
 from .app import App
 from .endpoints import ROUTES, Settings
 from .faults import Fault, FaultBook
 from .inspector import Inspector
 from .limits import GENERAL_PLANS
 from .log import Log, Received, ServedExchange
-from .scripted import Answers, Script, Scripted
 from .server import Server
 from .service import Service
 from .upstream import Upstream

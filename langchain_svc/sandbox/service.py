@@ -14,10 +14,10 @@ from email.utils import formatdate
 from hashlib import sha256
 from http import HTTPStatus
 
+from .answers import Script
 from .endpoints import LARGE, ROUTES, Endpoint, RequestContext, Settings
 from .limits import GENERAL_PLANS, V1_PLANS, Meter
 from .log import ServedExchange
-from .scripted import Script
 from .wire import (
     Body,
     HttpReply,

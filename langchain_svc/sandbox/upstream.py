@@ -17,10 +17,9 @@ from urllib.parse import urlsplit
 
 import httpx
 
-from .answers import ChatAnswer
 from .log import ServedExchange
 from .prompts import Messages, count_tokens
-from .wire import Problem, is_loopback
+from .wire import ChatAnswer, Problem, is_loopback
 
 # A model on a small machine thinks for minutes.
 _TIMEOUT = httpx.Timeout(600.0, connect=5.0)

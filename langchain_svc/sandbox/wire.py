@@ -183,6 +183,25 @@ def _explain(error: ValidationError) -> str:
     return message
 
 
+# -- chats ----------------------------------------------------------------------------------------
+
+
+@dataclass
+class ChatAnswer:
+    """One answer; `pieces` are its tokens as a stream delivers them, some perhaps later."""
+
+    model: str
+    text: str = ""
+    finish_reason: str = "stop"
+    prompt_tokens: int = 0
+    completion_tokens: int = 0
+    pieces: tuple[str, ...] | AsyncIterator[str] = ()
+
+    @property
+    def total_tokens(self) -> int:
+        return self.prompt_tokens + self.completion_tokens
+
+
 # -- streams --------------------------------------------------------------------------------------
 
 _EVENTS = "text/event-stream; charset=utf-8"
