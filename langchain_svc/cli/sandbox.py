@@ -11,7 +11,8 @@ import langchain_svc as svc
 
 from ..sandbox import Sandbox, Upstream, serve
 from ..sandbox.log import ServedExchange, log_line
-from ..sandbox.sandbox import Plan, StreamFormat
+from ..sandbox.service import Plan
+from ..sandbox.wire import StreamFormat
 from .terminal import MisuseError, emit, tell
 
 

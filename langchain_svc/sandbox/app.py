@@ -110,8 +110,7 @@ class App:
         if fault.status is not None:
             return self._service.refuse(request, Problem(fault.status))
         if connection.too_large:
-            problem = Problem(413, "The body is larger than 32 MB.")
-            return self._service.refuse(request, problem)
+            return self._service.refuse(request, Problem(413))
         return await connection.until_gone(self._service.answer(request, exchange))
 
     async def _report(

@@ -23,7 +23,6 @@ from pydantic import ConfigDict, Field
 from pydantic.alias_generators import to_camel
 
 from .answers import Script, compose, cut_answer
-from .limits import Meter
 from .log import ServedExchange
 from .prompts import Messages
 from .upstream import Upstream
@@ -70,7 +69,7 @@ class RequestContext:
     now: float
     settings: Settings
     stream_format: str
-    meter: Meter
+    charge: Callable[[int], None]
     exchange: ServedExchange
     script: Script
 
@@ -140,7 +139,7 @@ class RequestContext:
         return answer
 
     def _charge(self, answer: ChatAnswer) -> None:
-        self.meter.charge(answer.total_tokens)
+        self.charge(answer.total_tokens)
         self.exchange.tokens = (answer.prompt_tokens, answer.completion_tokens)
 
 
