@@ -398,7 +398,6 @@ def _words_beyond(text: str, tool: OfferedTool) -> list[str]:
 # -- values for a schema --------------------------------------------------------------------------
 
 _DEEPEST = 8
-_MOST_NESTED = 4  # objects that nothing requires
 _MOST_ITEMS = 8
 _MOST_FIELDS = 1_000
 _LONGEST = 4_000  # characters of a string
@@ -473,8 +472,6 @@ class _Filler:
             return self._option(options, resolved, required=required)
         match _type_of(resolved):
             case "object":
-                if not required and depth >= _MOST_NESTED:
-                    return None
                 return self.fill_object(resolved, depth)
             case "array":
                 return self._array(resolved, name, depth, required=required)

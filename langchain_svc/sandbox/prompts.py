@@ -7,6 +7,7 @@ makes of them what the rules need.
 from __future__ import annotations
 
 import json
+import operator
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
@@ -261,11 +262,9 @@ def tool_of(value: Mapping[str, Any]) -> OfferedTool | None:
     name = function.get("name")
     if not isinstance(name, str):
         return None
-    schema = function.get("parameters", function.get("input_schema"))
-    if schema is None and "description" not in function:
+    if not function.keys() & {"description", "parameters", "input_schema"}:
         return None
-    if not isinstance(schema, dict):
-        schema = {}
+    schema = _dict(function, "parameters") or _dict(function, "input_schema")
     about = [name, str(function.get("description", ""))]
     properties = {}
     for key, part in _dict(schema, "properties").items():
@@ -628,14 +627,9 @@ class ReadPrompt:
 
         The last one counts in "it does not call this: you must call this now".
         """
-        last = -1
-        name = ""
-        for tool in self.tools:
-            place = demand.rfind(tool.name)
-            if place > last:
-                last = place
-                name = tool.name
-        return name
+        places = [(demand.rfind(tool.name), tool.name) for tool in self.tools]
+        place, name = max(places, key=operator.itemgetter(0))
+        return name if place >= 0 else ""
 
 
 def _calls_in(parts: Sequence[Part]) -> list[Call]:
