@@ -23,7 +23,16 @@ from pydantic_core import ValidationError
 import langchain_svc as svc
 
 from ..errors import SvcError, SvcRequestError
-from .terminal import FAILED, INTERRUPTED, MISUSED, MisuseError, emit, error_line, tell
+from .terminal import (
+    FAILED,
+    INTERRUPTED,
+    MISUSED,
+    MisuseError,
+    emit,
+    error_line,
+    option_name,
+    tell,
+)
 
 __all__ = ["build_parser", "main"]
 
@@ -126,7 +135,7 @@ def _about_unknown(command: str, word: str, args: argparse.Namespace) -> str:
     """What to write in the place of a word that the parser does not know."""
     if not word.startswith("-"):
         return f"{word!r} is one word too many (`langchain-svc {command} --help` says more)"
-    options = ["--help", *(f"--{name.replace('_', '-')}" for name in vars(args))]
+    options = ["--help", *map(option_name, vars(args))]
     others = _NO_OPTIONS | {"--version"} if command in _COMMANDS else _NO_OPTIONS
     options = [option for option in options if option not in others]
     name = word.partition("=")[0]

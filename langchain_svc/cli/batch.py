@@ -30,6 +30,7 @@ from .terminal import (
     FAILED,
     INTERRUPTED,
     MISUSED,
+    STORAGE_VARIABLE,
     MisuseError,
     add_options,
     emit,
@@ -168,7 +169,7 @@ def run(args: argparse.Namespace) -> int:
 
 def _quota(args: argparse.Namespace) -> svc.SvcQuota | None:
     # The storage's address may hold a password, which the list of processes would show.
-    storage = os.environ.get("SVC_QUOTA_STORAGE") or "memory"
+    storage = os.environ.get(STORAGE_VARIABLE) or "memory"
     if args.plan is None and storage == "memory":
         return None
     plan = args.plan or _LEARN
@@ -179,7 +180,7 @@ def _quota(args: argparse.Namespace) -> svc.SvcQuota | None:
     try:
         return svc.SvcQuota(plan, storage=storage)
     except ValueError as error:
-        raise MisuseError(f"SVC_QUOTA_STORAGE: {error}") from None
+        raise MisuseError(f"{STORAGE_VARIABLE}: {error}") from None
 
 
 @dataclass
