@@ -6,6 +6,7 @@ answer what exactly will be sent, without I/O. `app.py` does what leaves no answ
 
 from __future__ import annotations
 
+import difflib
 import json
 import random
 import reprlib
@@ -77,8 +78,6 @@ def _explain(problem: ErrorDetails) -> str:
 
 
 def _did_you_mean(text: str, options: Iterable[str]) -> str:
-    import difflib  # noqa: PLC0415  # 13 ms, which only a mistake costs
-
     matches = difflib.get_close_matches(text, list(options), 1, 0.75)
     return f"did you mean {matches[0]!r}?" if matches else ""
 
