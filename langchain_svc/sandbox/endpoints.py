@@ -455,21 +455,42 @@ def _picture(_context: RequestContext, body: PictureBody) -> HttpReply:
     )
 
 
-async def _vision(_context: RequestContext, body: VisionBody) -> HttpReply:
+def _vision(_context: RequestContext, body: VisionBody) -> HttpReply:
     result: dict[str, object]
     if body.image.lower().startswith(("http://", "https://")):
         # A stand-in that fetched any address would let its clients reach the user's network.
         note = "The sandbox does not fetch addresses, so it has not seen this image."
         result = {"seen": False, "note": note}
     else:
-        data = _image_bytes(body.image, "image")
-        try:
-            result = await asyncio.to_thread(_analyze, data, body.task)
-        except ValueError:
-            raise Problem(
-                400, "image: expected a picture in a common format."
-            ) from None
+        result = {
+            "task": body.task,
+            **_analyze(_image_bytes(body.image, "image"), body.task),
+            "note": "found by the sandbox's rules, not by a vision model",
+        }
     return json_reply({"success": True, "task": body.task, "result": result})
+
+
+def _analyze(image: bytes, task: str) -> dict[str, object]:
+    """What the bytes of an image tell: its size, and the prompt that drew it."""
+    try:
+        picture = Image.open(io.BytesIO(image), formats=_FORMATS)
+        picture.verify()  # without its pixels: a small file can claim a huge picture
+    except Exception as error:
+        message = "image: expected a picture in a common format."
+        raise Problem(400, message) from error
+    prompt = str(picture.info.get("prompt", ""))
+    if task == "ocr":
+        return {"text": prompt}
+    if task == "detect":
+        box = {"x": 0, "y": 0}
+        return {"objects": [{"label": "the whole picture", "score": 1.0, "box": box}]}
+    if task == "moderate":
+        return {"flagged": False, "categories": dict.fromkeys(_CATEGORIES, False)}
+    width, height = picture.size
+    text = f"A {picture.format} image of {width}x{height} pixels."
+    if prompt:
+        text += f' It was drawn for the prompt "{prompt}".'
+    return {"description": text, "width": width, "height": height}
 
 
 def _image_bytes(text: str, name: str) -> bytes:
@@ -497,40 +518,6 @@ def _translate(_context: RequestContext, body: TranslateBody) -> HttpReply:
             "note": "made by the sandbox: not a real translation",
         }
     )
-
-
-def _analyze(image: bytes, task: str) -> dict[str, object]:
-    """What the bytes of an image tell: its size, and the prompt that drew it.
-
-    Raises:
-        ValueError: The bytes are not an image.
-    """
-    try:
-        picture = Image.open(io.BytesIO(image), formats=_FORMATS)
-        picture.verify()  # without its pixels: a small file can claim a huge picture
-    except Exception as error:
-        raise ValueError("the bytes are not a whole image of a known format") from error
-    prompt = str(picture.info.get("prompt", ""))
-    return {
-        "task": task,
-        **_analysis(task, picture, prompt),
-        "note": "found by the sandbox's rules, not by a vision model",
-    }
-
-
-def _analysis(task: str, picture: Image.Image, prompt: str) -> dict[str, object]:
-    if task == "ocr":
-        return {"text": prompt}
-    if task == "detect":
-        box = {"x": 0, "y": 0}
-        return {"objects": [{"label": "the whole picture", "score": 1.0, "box": box}]}
-    if task == "moderate":
-        return {"flagged": False, "categories": dict.fromkeys(_CATEGORIES, False)}
-    width, height = picture.size
-    text = f"A {picture.format} image of {width}x{height} pixels."
-    if prompt:
-        text += f' It was drawn for the prompt "{prompt}".'
-    return {"description": text, "width": width, "height": height}
 
 
 # -- medicine --------------------------------------------------------------------------------------
@@ -656,7 +643,7 @@ ROUTES = {
     "/v1/images/generate": {"POST": Endpoint(_pictures, PicturesBody, slow=True)},
     "/v1/models": {"GET": Endpoint(_v1_models)},
     "/api/models": {"GET": Endpoint(_general_models)},
-    "/api/vision": {"POST": Endpoint(_vision, VisionBody)},
+    "/api/vision": {"POST": Endpoint(_vision, VisionBody, slow=True)},
     "/api/generate-image": {"POST": Endpoint(_picture, PictureBody, slow=True)},
     "/api/translate": {"POST": Endpoint(_translate, TranslateBody)},
     "/api/medical/chat": {"POST": Endpoint(_consult, ConsultBody)},
