@@ -1,7 +1,7 @@
 """What a prompt offers, asks and tells, read from its text alone, as a model would read it.
 
 Every message is cut into parts, each of one kind. The inspector shows the parts, and `ReadPrompt`
-makes of them what the rules need.
+makes of them what the rules need. A form that is to be filled becomes the schema it stands for.
 """
 
 from __future__ import annotations
