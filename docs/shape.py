@@ -101,10 +101,7 @@ PROMISES = (
     ),
     (
         "sandbox: rules instead of AI",
-        """
-        sandbox/answers.py sandbox/prompts.py sandbox/forms.py sandbox/samples.py
-        sandbox/citing.py sandbox/context.py
-    """,
+        "sandbox/answers.py sandbox/prompts.py",
         "sandbox/*answer*",
         "",
     ),

@@ -10,9 +10,9 @@ from langchain_core.runnables import RunnablePassthrough
 
 from langchain_svc import ChatSvc
 
-# Sections of the documents in langchain_svc/cli/demo/documents, found by BM25. Any other retriever
+# Sections of the documents in langchain_svc/cli/documents, found by BM25. Any other retriever
 # of LangChain can take its place; docs/recipes/rag.md writes one in a dozen lines.
-from langchain_svc.cli.demo.retriever import Bm25Retriever, shipped_passages
+from langchain_svc.cli.demo import Bm25Retriever, shipped_passages
 from langchain_svc.sandbox import Sandbox
 
 prompt = ChatPromptTemplate.from_template("{question}")

@@ -18,6 +18,7 @@ import langchain_svc as svc
 from .._wire import is_cut
 from .terminal import (
     CHAT_OPTIONS,
+    CUT,
     MisuseError,
     add_options,
     emit_json,
@@ -30,7 +31,6 @@ from .terminal import (
     write_stream,
 )
 
-_CUT = 3  # the exit code
 _MORE = "a higher --max-tokens lets it end, unless a filter cut it"
 
 
@@ -75,7 +75,7 @@ def run(args: argparse.Namespace) -> int:
         tell(
             f"langchain-svc: the answer was cut off (finish_reason {reason!r}): {_MORE}"
         )
-        return _CUT
+        return CUT
     return 0
 
 

@@ -27,6 +27,10 @@ from ..errors import (
     SvcRequestError,
 )
 from .terminal import (
+    FAILED,
+    INTERRUPTED,
+    MISUSED,
+    STORAGE_VARIABLE,
     MisuseError,
     add_options,
     emit,
@@ -38,15 +42,11 @@ from .terminal import (
     tell,
 )
 
-_SOME_FAILED = 1
-_STOPPED = 1
-_MISUSED = 2
-_INTERRUPTED = 130
 _FILTERED = "content_filter"  # a finish_reason that no limit of tokens explains
-# The remedies for a failed row.
-# Every row failed with it, and the same command would fail again.
+_LEARN = "learn"  # a plan whose limits the service tells
+# Every row fails with these, and the same command would fail again.
 _OF_THE_COMMAND = (SvcBadRequestError, SvcNotFoundError)
-
+# The remedies for a failed row.
 _RETRY = "retry"
 _CORRECT = "correct"
 _MORE_TOKENS = "more tokens"
@@ -159,7 +159,7 @@ def run(args: argparse.Namespace) -> int:
             runnable = model.with_structured_output(read_schema(args.schema))
         job = bulk.Job(runnable, args.input, options)
         if args.dry_run:
-            return _tell_estimate(job, args, model, listing)
+            return _tell_estimate(job, options, args, model, listing)
         if args.output == "-" and sys.stdout is None:
             raise MisuseError("stdout is closed, and the results are to go there")
         return _run(
@@ -169,10 +169,10 @@ def run(args: argparse.Namespace) -> int:
 
 def _quota(args: argparse.Namespace) -> svc.SvcQuota | None:
     # The storage's address may hold a password, which the list of processes would show.
-    storage = os.environ.get("SVC_QUOTA_STORAGE") or "memory"
+    storage = os.environ.get(STORAGE_VARIABLE) or "memory"
     if args.plan is None and storage == "memory":
         return None
-    plan = args.plan or "learn"
+    plan = args.plan or _LEARN
     try:
         svc.SvcQuota(plan)
     except ValueError as error:
@@ -180,7 +180,7 @@ def _quota(args: argparse.Namespace) -> svc.SvcQuota | None:
     try:
         return svc.SvcQuota(plan, storage=storage)
     except ValueError as error:
-        raise MisuseError(f"SVC_QUOTA_STORAGE: {error}") from None
+        raise MisuseError(f"{STORAGE_VARIABLE}: {error}") from None
 
 
 @dataclass
@@ -241,7 +241,7 @@ def _run(job: bulk.Job, args: argparse.Namespace, suggestion: str) -> int:
         tell(
             f"langchain-svc: interrupted: {_counts(job.report())}. Resume with:\n  {_again(args)}"
         )
-        return _INTERRUPTED
+        return INTERRUPTED
     except SvcError as error:
         report = job.report()
         if not report.asked:
@@ -249,10 +249,10 @@ def _run(job: bulk.Job, args: argparse.Namespace, suggestion: str) -> int:
         # The cause first: it says what to do before the run is resumed.
         ending = suggestion if isinstance(error, SvcNotFoundError) else ""
         tell(f"langchain-svc: {error_line(error)}{ending}")
-        code = _STOPPED
+        code = FAILED
         next_step = f"Then resume with:\n  {_again(args)}"
         if isinstance(error, _OF_THE_COMMAND) and not report.done:
-            code = _MISUSED
+            code = MISUSED
             next_step = "Correct the command; it begins anew."
         tell(f"Stopped: {_counts(report)}. {next_step}")
         return code
@@ -260,7 +260,7 @@ def _run(job: bulk.Job, args: argparse.Namespace, suggestion: str) -> int:
     if not report.failed:
         return 0
     _tell_failures(report, args)
-    return _SOME_FAILED
+    return FAILED
 
 
 def _tell_failures(report: bulk.BulkReport, args: argparse.Namespace) -> None:
@@ -322,7 +322,11 @@ def _again(
 
 
 def _tell_estimate(
-    job: bulk.Job, args: argparse.Namespace, model: svc.ChatSvc, listing: _Listing
+    job: bulk.Job,
+    options: bulk.BulkOptions,
+    args: argparse.Namespace,
+    model: svc.ChatSvc,
+    listing: _Listing,
 ) -> int:
     """Print what the run would take; the exit code says whether all rows could be sent."""
     estimate = job.estimate()
@@ -338,9 +342,16 @@ def _tell_estimate(
         bound = "about"
         source = "as in the journal's answers"
 
-    seconds = _time_by_plan(
-        args, model.quota, estimate.requests, tokens_in + tokens_out, bound
-    )
+    seconds = "unknown: --plan says how fast the service may be asked"
+    if isinstance(model.quota, svc.SvcQuota):
+        seconds = _time_by_plan(
+            model.quota,
+            args.plan or _LEARN,
+            options,
+            requests=estimate.requests,
+            tokens=tokens_in + tokens_out,
+            bound=bound,
+        )
     price = (job.prices or {}).get(model.model or "")
     if price is not None:
         amount = tokens_in * price.input + tokens_out * price.output
@@ -368,33 +379,36 @@ def _tell_estimate(
     if problem:
         emit(f"problem     {problem}")
     if problem or problems.bad:
-        return _SOME_FAILED
+        return FAILED
     return 0
 
 
 def _time_by_plan(
-    args: argparse.Namespace, quota: object, requests: int, tokens: int, bound: str
+    quota: svc.SvcQuota,
+    plan: str,
+    options: bulk.BulkOptions,
+    *,
+    requests: int,
+    tokens: int,
+    bound: str,
 ) -> str:
     """How long the plan lets the run take, and how fast answers must be for that."""
-    if not isinstance(quota, svc.SvcQuota):
-        return "unknown: --plan says how fast the service may be asked"
     limits = [
         limit.limit
         for limit in quota.snapshot().limits
         if limit.interface in {"v1", "all"}
     ]
     if not any(limits):
-        return f"unknown: no limit of the plan {args.plan or 'learn'} is known here"
-    # The other shards use the same plan.
-    shards = 1 if args.shard is None else int(args.shard.partition("/")[2])
+        return f"unknown: no limit of the plan {plan} is known here"
+    _, shards = options.part()  # the others use the same plan
     with svc.bulk_priority():  # as the run's own calls
         seconds = quota.eta(
             requests=requests * shards, tokens=tokens * shards, interface="v1"
         )
-    bounded = f"{bound} {bulk.duration(math.ceil(seconds))} with the plan {args.plan or 'learn'}"
-    if requests <= args.concurrency:
+    bounded = f"{bound} {bulk.duration(math.ceil(seconds))} with the plan {plan}"
+    if requests <= options.concurrency:
         return bounded
-    slowest = math.floor(seconds * args.concurrency / requests)
+    slowest = math.floor(seconds * options.concurrency / requests)
     if not slowest:
         return f"as fast as answers come; {bounded}"
     return f"{bounded}, if an answer takes no longer than {slowest:,} s"

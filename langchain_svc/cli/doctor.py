@@ -34,7 +34,7 @@ from ..errors import (
     SvcRateLimitError,
     SvcTimeoutError,
 )
-from .terminal import add_options, emit, emit_json, error_line, wrapped
+from .terminal import FAILED, add_options, emit, emit_json, error_line, wrapped
 
 _LIBRARIES = (
     "langchain-svc", "langchain-core", "httpx", "httptools", "pydantic", "tiktoken", "langchain",
@@ -104,9 +104,7 @@ def run(args: argparse.Namespace) -> int:
         )
     else:
         emit("\nEverything that is set up works.")
-    if failed or not set_up:
-        return 1
-    return 0
+    return FAILED if failed or not set_up else 0
 
 
 def _print(finding: _Finding) -> None:

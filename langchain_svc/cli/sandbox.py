@@ -11,8 +11,9 @@ import langchain_svc as svc
 
 from ..sandbox import Sandbox, Upstream, serve
 from ..sandbox.log import ServedExchange, log_line
-from ..sandbox.sandbox import Plan, StreamFormat
-from .terminal import MisuseError, emit, tell
+from ..sandbox.service import Plan
+from ..sandbox.wire import StreamFormat
+from .terminal import MisuseError, emit, option_name, tell
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -114,10 +115,11 @@ def _tell_exchange(exchange: ServedExchange) -> None:
 
 def _upstream(args: argparse.Namespace) -> Upstream | None:
     if args.upstream is None:
-        for name in ("model", "key_env", "allow_http"):
-            if getattr(args, f"upstream_{name}"):
-                option = f"--upstream-{name.replace('_', '-')}"
-                raise MisuseError(f"{option} says nothing without --upstream URL")
+        for name in ("upstream_model", "upstream_key_env", "upstream_allow_http"):
+            if getattr(args, name):
+                raise MisuseError(
+                    f"{option_name(name)} says nothing without --upstream URL"
+                )
         return None
     if not args.upstream_model:
         raise MisuseError("--upstream: name its model too: --upstream-model NAME")
@@ -140,8 +142,7 @@ def _upstream(args: argparse.Namespace) -> Upstream | None:
 def _named_as_typed(error: ValueError) -> str:
     """An error of the sandbox, which begins with the name of an argument."""
     name, blank, rest = str(error).replace(":", " :", 1).partition(" ")
-    option = "--" + name.replace("_", "-")
-    return f"{option}{blank}{rest}".replace(" :", ":", 1)
+    return f"{option_name(name)}{blank}{rest}".replace(" :", ":", 1)
 
 
 def _start(args: argparse.Namespace, upstream: Upstream | None) -> Sandbox:

@@ -21,10 +21,17 @@ from pydantic_core import ValidationError
 import langchain_svc as svc
 
 from .._base.safe_errors import type_text
+from ..config import GENERAL, MEDICAL, V1
 from ..errors import SvcError, SvcNotFoundError, SvcServerError, SvcStreamError
 
 if TYPE_CHECKING:
     from langchain_core.messages import AIMessageChunk
+
+# The exit codes beside 0.
+FAILED = 1  # the same command may succeed; a batch resumes
+MISUSED = 2  # nothing was asked, and the command is to be corrected
+CUT = 3  # the answer was cut off
+INTERRUPTED = 130
 
 _LONGEST_WAIT = 5.0  # seconds; a person at a terminal would rather try again later
 
@@ -53,20 +60,22 @@ _HINTS: dict[type[SvcError], str] = {
     SvcServerError: "it may pass: try again later",
     SvcStreamError: "what had arrived is printed; ask again",
 }
+STORAGE_VARIABLE = "SVC_QUOTA_STORAGE"
+_MODEL_SETTINGS = ("interface", "model", "temperature", "max_tokens")
+_SETTINGS = (*_MODEL_SETTINGS, "concurrency", "outage_wait", "shard")
+
+
+def option_name(setting: str) -> str:
+    """The option that sets a setting: "--max-tokens" of "max_tokens"."""
+    return f"--{setting.replace('_', '-')}"
+
+
 # Where each setting comes from here. The text of a wrong URL begins with its setting's name.
 _WHERE_SET = {
-    "api_key": "SVC_API_KEY",
-    "base_url_v1": "SVC_BASE_URL_V1",
-    "base_url": "SVC_BASE_URL",
-    "medical_base_url": "SVC_MEDICAL_BASE_URL",
-    "storage": "SVC_QUOTA_STORAGE",
-    "interface": "--interface",
-    "model": "--model",
-    "temperature": "--temperature",
-    "max_tokens": "--max-tokens",
-    "concurrency": "--concurrency",
-    "outage_wait": "--outage-wait",
-    "shard": "--shard",
+    "api_key": V1.key_env,
+    **{part.url_word: part.url_env for part in (V1, GENERAL, MEDICAL)},
+    "storage": STORAGE_VARIABLE,
+    **{name: option_name(name) for name in _SETTINGS},
 }
 # What errors of the package say to a program, and what a person at a shell can do instead. A text
 # that is none of these is the same in both.
@@ -78,7 +87,7 @@ _IN_A_SHELL: list[tuple[str, str | Callable[[re.Match[str]], str]]] = [
     (r"extra_body=\{\S+ \.\.\.\} sends it all the same", "leave it out of the rows"),
     (
         r'SvcQuota\(on_storage_failure="local"\) goes on with a share of the plan',
-        "start it, or unset SVC_QUOTA_STORAGE",
+        f"start it, or unset {STORAGE_VARIABLE}",
     ),
     (
         r"\[SSL: WRONG_VERSION_NUMBER\][^;]*",
@@ -106,7 +115,7 @@ def add_options(parser: argparse.ArgumentParser, *names: str) -> None:
 def model_settings(args: argparse.Namespace) -> dict[str, Any]:
     """The settings of a model that the options set."""
     settings = {}
-    for name in ("interface", "model", "temperature", "max_tokens"):
+    for name in _MODEL_SETTINGS:
         value = getattr(args, name, None)
         if value is not None:
             settings[name] = value

@@ -8,11 +8,11 @@ cannot hide in both::
 """
 
 try:
-    from langchain_svc.sandbox.faults import Fault
-    from langchain_svc.sandbox.log import Received
-    from langchain_svc.sandbox.sandbox import Sandbox, serve
-    from langchain_svc.sandbox.scripted import ToolCall
-    from langchain_svc.sandbox.upstream import Upstream
+    from .answers import ToolCall
+    from .faults import Fault
+    from .log import Received
+    from .sandbox import Sandbox, serve
+    from .upstream import Upstream
 except ModuleNotFoundError as missing:
     if missing.name not in {"h11", "PIL"}:
         raise

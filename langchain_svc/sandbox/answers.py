@@ -1,9 +1,9 @@
-"""The answers of the sandbox: a few fixed rules, and they say so. No model runs here.
+"""The answers of the sandbox to chats: those that a test wrote, or else a few fixed rules.
 
-A prompt with tools gets a call for each step of its question that shares words with a tool. One
-that asks for JSON gets its schema filled from its own words. Any other is answered with the
-sentence of the prompt that shares most words with the question. A test that needs another answer
-scripts it: `Sandbox(answers=[...])`.
+No model runs here, and the rules say so. A prompt with tools gets a call for each step of its
+question that shares words with a tool. One that asks for JSON gets its schema filled from its own
+words. Any other is answered with the sentence of the prompt that shares most words with the
+question. A test that needs another answer scripts it: `Sandbox(answers=[...])`.
 """
 
 from __future__ import annotations
@@ -11,12 +11,16 @@ from __future__ import annotations
 import json
 import operator
 import re
-from collections.abc import AsyncIterator, Callable, Iterator, Sequence
-from dataclasses import dataclass
+import threading
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import Any
 
-from langchain_svc.sandbox.prompts import (
+from .faults import Fault
+from .log import Received
+from .prompts import (
     Call,
     Messages,
     OfferedTool,
@@ -25,26 +29,9 @@ from langchain_svc.sandbox.prompts import (
     count_tokens,
     split_tokens,
 )
-
-from .prompts import cited_answer
+from .wire import ChatAnswer
 
 _FRAME = 3  # tokens that the role and the borders of a message cost
-
-
-@dataclass
-class ChatAnswer:
-    """One answer; `pieces` are its tokens as a stream delivers them, some perhaps later."""
-
-    model: str
-    text: str = ""
-    finish_reason: str = "stop"
-    prompt_tokens: int = 0
-    completion_tokens: int = 0
-    pieces: tuple[str, ...] | AsyncIterator[str] = ()
-
-    @property
-    def total_tokens(self) -> int:
-        return self.prompt_tokens + self.completion_tokens
 
 
 def cut_answer(
@@ -69,18 +56,155 @@ def cut_answer(
     )
 
 
-def render_calls(calls: Sequence[Call], messages: Messages) -> str:
-    """Calls in the form that the messages ask for."""
-    return _render(calls, ReadPrompt(messages))
+# -- what a test wrote: it is played in order, before the rules answer -----------------------------
+
+_GO_ON = re.compile(
+    r"Your answer was cut off behind these words:\n(.*)\nWrite these words again,",
+    re.DOTALL,
+)
+_MOST_CUT = 100  # answers that were cut and are remembered
 
 
-def _render(calls: Sequence[Call], prompt: ReadPrompt) -> str:
-    lines = []
-    for name, arguments in calls:
-        body = {"name": name, "arguments": arguments}
-        text = json.dumps(body, ensure_ascii=False)
-        lines.append(f"{prompt.opening}{text}{prompt.closing}")
-    return "\n".join(lines)
+@dataclass(frozen=True)
+class ToolCall:
+    """A call that the answer makes, in the form that the request's prompt asks for.
+
+    It is written whether or not the request offers such a tool and the arguments fit, as a model
+    might do.
+
+    Raises:
+        TypeError: The arguments are no mapping.
+    """
+
+    name: str
+    arguments: Mapping[str, Any] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.arguments, Mapping):
+            raise TypeError(
+                f"arguments: expected a mapping, such as {{'city': 'Paris'}}, "
+                f"got {type(self.arguments).__name__}."
+            )
+
+
+PlayedAnswer = str | ToolCall | Sequence[ToolCall]
+Scripted = PlayedAnswer | Fault | Callable[[Received], PlayedAnswer]
+Answers = Iterable[Scripted] | Callable[[Received], PlayedAnswer]
+
+
+class Script:
+    """The answers that chat requests have yet to get; safe from any thread."""
+
+    def __init__(self, answers: Answers) -> None:
+        self._lock = threading.Lock()
+        self._cut_texts: deque[str] = deque(maxlen=_MOST_CUT)
+        self.replace(answers)
+
+    def replace(self, answers: Answers) -> None:
+        """Play these from now on; a function alone answers every chat.
+
+        Raises:
+            TypeError: One of them cannot be played.
+            ValueError: A fault says which requests it is for: here, its place in the list does.
+        """
+        if isinstance(answers, (str, ToolCall, Fault)) or callable(answers):
+            queue: deque[Scripted] = deque([answers])
+        else:
+            queue = deque(answers)
+        for answer in queue:
+            if isinstance(answer, Fault):
+                _require_unconditional(answer)
+            elif not callable(answer):
+                _require_playable(answer)
+        with self._lock:
+            self._queue = queue
+            self._endless = callable(answers)
+
+    @property
+    def remaining(self) -> tuple[Scripted, ...]:
+        with self._lock:
+            return tuple(self._queue)
+
+    def next_fault(self) -> Fault | None:
+        """Take the fault that is next in the queue, if one is."""
+        with self._lock:
+            if self._queue and isinstance(self._queue[0], Fault):
+                fault = self._queue[0]
+                self._queue.popleft()
+                return fault
+            return None
+
+    def remember_cut(self, text: str) -> None:
+        """Keep an answer that `max_tokens` cut, in case a request asks for its rest."""
+        with self._lock:
+            self._cut_texts.append(text)
+
+    def rest_of_cut(self, messages: Messages) -> str | None:
+        """The rest of an answer that was cut off, where the messages ask to go on with it.
+
+        It begins with the words that the request wants to see again; where the answer is itself the
+        last turn, it has none. None where a function answers every chat: it answers this one, too.
+        """
+        if self._endless or len(messages) < 2:
+            return None
+        *_, turn, last = messages
+        request = _GO_ON.match(last["content"])
+        if last["role"] == "assistant":
+            turn = last
+        elif not request:
+            return None
+        beginning = turn["content"]
+        end = len(beginning)
+        if request:
+            end = max(beginning.rfind(request[1]), 0)
+        with self._lock:
+            for text in reversed(self._cut_texts):
+                if text.startswith(beginning):
+                    return text[end:]
+        return None
+
+    def next_text(self, request: Received, messages: Messages) -> str | None:
+        """Take the next answer, as text; None where the rules are to answer."""
+        with self._lock:
+            if not self._queue:
+                return None
+            answer = self._queue[0]
+            if isinstance(answer, Fault):
+                return None
+            if not self._endless:
+                self._queue.popleft()
+        if callable(answer):
+            answer = answer(request)
+        _require_playable(answer)
+        if isinstance(answer, str):
+            return answer
+        calls = [answer] if isinstance(answer, ToolCall) else answer
+        pairs = [(call.name, dict(call.arguments)) for call in calls]
+        return _render(pairs, ReadPrompt(messages))
+
+
+def _require_unconditional(fault: Fault) -> None:
+    if fault.path is None and fault.rate == 1 and fault.times is None:
+        return
+    raise ValueError(
+        f"answers: {fault} happens once, to the next chat, so path, rate and times do nothing "
+        "here. Leave them out and write the Fault as often as it is to happen, or pass it as "
+        "faults=."
+    )
+
+
+def _require_playable(answer: object) -> None:
+    if isinstance(answer, (str, ToolCall)):
+        return
+    calls = answer if isinstance(answer, Sequence) else ()
+    if not calls or not all(isinstance(call, ToolCall) for call in calls):
+        raise TypeError(
+            "answers: expected a text, a ToolCall, a list of ToolCalls, a Fault, or a function of "
+            f"the request, got {type(answer).__name__}."
+        )
+
+
+# -- the rules -------------------------------------------------------------------------------------
 
 
 def compose(messages: Messages, model: str) -> str:
@@ -93,6 +217,15 @@ def compose(messages: Messages, model: str) -> str:
         return _in_words(prompt, model)
     filler = _Filler(prompt.schema, prompt.text, lambda: _in_words(prompt, model))
     return json.dumps(filler.fill(prompt.schema), ensure_ascii=False)
+
+
+def _render(calls: Sequence[Call], prompt: ReadPrompt) -> str:
+    lines = []
+    for name, arguments in calls:
+        body = {"name": name, "arguments": arguments}
+        text = json.dumps(body, ensure_ascii=False)
+        lines.append(f"{prompt.opening}{text}{prompt.closing}")
+    return "\n".join(lines)
 
 
 # -- words ----------------------------------------------------------------------------------------
@@ -265,7 +398,6 @@ def _words_beyond(text: str, tool: OfferedTool) -> list[str]:
 # -- values for a schema --------------------------------------------------------------------------
 
 _DEEPEST = 8
-_MOST_NESTED = 4  # objects that nothing requires
 _MOST_ITEMS = 8
 _MOST_FIELDS = 1_000
 _LONGEST = 4_000  # characters of a string
@@ -340,8 +472,6 @@ class _Filler:
             return self._option(options, resolved, required=required)
         match _type_of(resolved):
             case "object":
-                if not required and depth >= _MOST_NESTED:
-                    return None
                 return self.fill_object(resolved, depth)
             case "array":
                 return self._array(resolved, name, depth, required=required)
@@ -533,6 +663,11 @@ def _bound(schema: Schema, name: str, default: int) -> int:
 _LABEL = re.compile(
     r"\s*(?:\[\d+\]\s*)?(?i:source|document|title|file)\s*:\s*(.{1,200})"
 )
+_PASSAGES = re.compile(r"<passages>\n(.*?)\n</passages>\n", re.DOTALL)
+_PASSAGE = re.compile(
+    r'<passage id="([\w-]{1,40})"[^>\n]*>\n(.*?)\n</passage>', re.DOTALL
+)
+_ASKS_FOR_QUOTES = re.compile(r"These statements have quotes that stand in no passage")
 _PERSONA = re.compile(
     r"(?i)(?:you(?:'re| are)|your|answer|respond|reply|use|always|never|do not|if you|be|given|keep"
     r"|please)\b"
@@ -541,7 +676,9 @@ _PERSONA = re.compile(
 
 def _in_words(prompt: ReadPrompt, model: str) -> str:
     """The answer where neither calls nor JSON are due."""
-    cited = cited_answer(prompt.question, _statements)
+    if _ASKS_FOR_QUOTES.match(prompt.question):
+        return "1. NONE"  # rules have no better quote
+    cited = _cite(prompt.question)
     if cited:
         return cited
     if prompt.results:
@@ -578,20 +715,48 @@ def _report_results(prompt: ReadPrompt) -> str:
 
 def _quote(question: str, texts: Sequence[str]) -> str:
     """The sentence with most words of the question, and its source; "" where none has any."""
+    sentences = (
+        (source, sentence)
+        for text in texts
+        for source, sentence in _sentences(text)
+        if sentence not in question
+    )
+    source, sentence = _nearest(question, sentences)
+    if not sentence:
+        return ""
+    return f'According to {source or "the text"}: "{sentence}"'
+
+
+def _cite(prompt: str) -> str:
+    """The sentence of the passages with most words of the question, and its mark.
+
+    "" where the prompt has no passages, or none has a word of the question.
+    """
+    block = _PASSAGES.search(prompt)
+    if block is None:
+        return ""
+    sentences = (
+        (passage, sentence)
+        for passage, text in _PASSAGE.findall(block[1])
+        for _, sentence in _sentences(text)
+    )
+    passage, sentence = _nearest(prompt[: block.start()], sentences)
+    if not sentence:
+        return ""
+    return f'{sentence} <cite id="{passage}">{sentence}</cite>'
+
+
+def _nearest(question: str, sentences: Iterable[tuple[str, str]]) -> tuple[str, str]:
+    """The source and the sentence with most words of the question; empty where none has any."""
     words = _stems(question)
     most = 0
-    quote = ""
-    for text in texts:
-        for source, sentence in _sentences(text):
-            count = len(words & _stems(sentence))
-            if count > most and sentence not in question:
-                most = count
-                quote = f'According to {source or "the text"}: "{sentence}"'
-    return quote
-
-
-def _statements(text: str) -> Iterator[str]:
-    return (sentence for _, sentence in _sentences(text))
+    nearest = ("", "")
+    for source, sentence in sentences:
+        count = len(words & _stems(sentence))
+        if count > most:
+            most = count
+            nearest = (source, sentence)
+    return nearest
 
 
 def _sentences(text: str) -> Iterator[tuple[str, str]]:

@@ -7,15 +7,14 @@ from contextlib import aclosing
 from dataclasses import replace
 from functools import partial
 
-from langchain_svc.sandbox.context import Settings
-from langchain_svc.sandbox.faults import NO_EFFECT, Effect, FaultBook
-from langchain_svc.sandbox.inspector import Inspector
-from langchain_svc.sandbox.log import Log, ServedExchange
-from langchain_svc.sandbox.response import Ending, Response, apply_fault
-from langchain_svc.sandbox.scripted import Script
-from langchain_svc.sandbox.server import HttpConnection
-from langchain_svc.sandbox.service import Service
-from langchain_svc.sandbox.wire import HttpReply, HttpRequest, Problem
+from .answers import Script
+from .endpoints import CHATS, Settings
+from .faults import NO_EFFECT, Effect, Ending, FaultBook, Response, apply_fault
+from .inspector import Inspector
+from .log import Log, ServedExchange
+from .server import HttpConnection
+from .service import Service
+from .wire import HttpReply, HttpRequest, Problem
 
 _logger = logging.getLogger("langchain_svc.sandbox")
 # The client must receive what was sent before it sees the reset: an RST may overtake the data.
@@ -82,7 +81,9 @@ class App:
     ) -> bool:
         """Answer; return whether the client left before it was over."""
         path = request.path
-        exchange.fault = self._faults.pick(path) or self._script.next_fault(path)
+        exchange.fault = self._faults.pick(path)
+        if exchange.fault is None and path in CHATS:
+            exchange.fault = self._script.next_fault()
         fault = exchange.fault or NO_EFFECT
         if fault.sends_no_answer:
             return await _misbehave(fault, connection)
@@ -109,8 +110,7 @@ class App:
         if fault.status is not None:
             return self._service.refuse(request, Problem(fault.status))
         if connection.too_large:
-            problem = Problem(413, "The body is larger than 32 MB.")
-            return self._service.refuse(request, problem)
+            return self._service.refuse(request, Problem(413))
         return await connection.until_gone(self._service.answer(request, exchange))
 
     async def _report(

@@ -19,16 +19,16 @@ from hashlib import sha256
 from pathlib import Path
 from urllib.parse import quote
 
-from langchain_svc.sandbox.faults import Fault, FaultBook
-from langchain_svc.sandbox.log import Log, Received, ServedExchange
-from langchain_svc.sandbox.prompts import (
+from .faults import Fault, FaultBook
+from .log import Log, Received, ServedExchange
+from .prompts import (
     CutMessage,
     count_tokens,
     cut_messages,
     is_call,
     values_in,
 )
-from langchain_svc.sandbox.wire import JSON_TYPE, HttpReply, HttpRequest, is_loopback
+from .wire import JSON_TYPE, HttpReply, HttpRequest, interface_of, is_loopback
 
 _PREFIX = "/_inspector/"
 _MOST_SHOWN = 100_000  # characters of one part
@@ -293,7 +293,7 @@ def _copies(request: Received, host: str) -> dict[str, str]:
     body = _json_of(request)
     if body is None and request.body:
         return {}
-    if request.path.startswith("/api/medical"):
+    if interface_of(request.path) == "medical":
         variable = "SVC_MEDICAL_API_KEY"
         header = "X-API-Key"
         scheme = ""

@@ -14,9 +14,8 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
 
-from langchain_svc.sandbox.answers import ChatAnswer
-from langchain_svc.sandbox.faults import Fault
-from langchain_svc.sandbox.wire import JSON_TYPE, HttpRequest
+from .faults import Fault
+from .wire import JSON_TYPE, ChatAnswer, HttpRequest
 
 _SECRET_HEADERS = frozenset(
     {"authorization", "x-api-key", "cookie", "proxy-authorization"}

@@ -1,60 +1,18 @@
 """What a prompt offers, asks and tells, read from its text alone, as a model would read it.
 
 Every message is cut into parts, each of one kind. The inspector shows the parts, and `ReadPrompt`
-makes of them what the rules need.
+makes of them what the rules need. A form that is to be filled becomes the schema it stands for.
 """
 
 from __future__ import annotations
 
 import json
+import operator
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from ..prompt_tags import CALL, IMAGE, RESPONSE, SYSTEM, TURN, USER
-from .forms import forms_in
-
-# -- citing ----------------------------------------------------------------------------------------
-# Answers to prompts that ask for citations: the best sentence of the passages, quoted.
-
-_PASSAGES = re.compile(r"<passages>\n(.*?)\n</passages>\n", re.DOTALL)
-_PASSAGE = re.compile(
-    r'<passage id="([\w-]{1,40})"[^>\n]*>\n(.*?)\n</passage>', re.DOTALL
-)
-_QUESTION_ABOUT_QUOTES = re.compile(
-    r"\AThese statements have quotes that stand in no passage"
-)
-
-
-def cited_answer(
-    prompt: str, sentences_of: Callable[[str], Iterable[str]]
-) -> str | None:
-    """The sentence of the passages with most words of the question, and its mark.
-
-    None: the prompt has no passages, or none has a word of the question.
-    """
-    if _QUESTION_ABOUT_QUOTES.match(prompt):
-        return "1. NONE"  # rules have no better quote
-    block = _PASSAGES.search(prompt)
-    if block is None:
-        return None
-    words = _words(prompt[: block.start()])
-    most = 0
-    answer = None
-    for passage, text in _PASSAGE.findall(block[1]):
-        for sentence in sentences_of(text):
-            count = len(words & _words(sentence))
-            if count > most:
-                most = count
-                answer = f'{sentence} <cite id="{passage}">{sentence}</cite>'
-    return answer
-
-
-def _words(text: str) -> set[str]:
-    return {word for word in re.findall(r"\w+", text.lower()) if len(word) > 2}
-
-
-# -- prompts ---------------------------------------------------------------------------------------
 
 Messages = Sequence[Mapping[str, str]]
 Schema = dict[str, Any]
@@ -62,7 +20,6 @@ Part = tuple[str, str]  # its kind and its text
 Span = tuple[int, int]
 CutMessage = tuple[str, list[Part]]  # its role and its parts
 _PartSpan = tuple[int, int, str]  # where a part begins and ends, and its kind
-
 
 # -- parts ----------------------------------------------------------------------------------------
 
@@ -305,11 +262,9 @@ def tool_of(value: Mapping[str, Any]) -> OfferedTool | None:
     name = function.get("name")
     if not isinstance(name, str):
         return None
-    schema = function.get("parameters", function.get("input_schema"))
-    if schema is None and "description" not in function:
+    if not function.keys() & {"description", "parameters", "input_schema"}:
         return None
-    if not isinstance(schema, dict):
-        schema = {}
+    schema = _dict(function, "parameters") or _dict(function, "input_schema")
     about = [name, str(function.get("description", ""))]
     properties = {}
     for key, part in _dict(schema, "properties").items():
@@ -334,6 +289,190 @@ def schema_of(value: Schema) -> Schema | None:
     if _SCHEMA_KEYS & schema.keys() or schema.get("type") == "array":
         return schema
     return None
+
+
+# -- the form that a prompt asks for --------------------------------------------------------------
+# ... of this form ... in the place of each <...>:
+# {"title": "<string>", "stars": <integer or null, 1 to 5>, "people": ["<string: who>", ...]}
+#
+# A placeholder stands for each value; the lines before the form say how many items a list has, and
+# which keys may be left out.
+
+_ASKED = re.compile(r"\bof this form\b[^\n]*<\.\.\.>:\n")
+_LEFT_OUT = re.compile(r"(?m)^These keys may be left out: (.*)\.$")
+_ABOUT = re.compile(r"(?m)^About (.*?): (.*)$")
+_STEP = re.compile(r'[\w-]+|"(?:[^"\\]|\\.)*"?|\[\]|\{\}|(,)')
+_NUMBER = r"-?(?:0|[1-9]\d{0,99})(?:\.\d{1,99})?(?:[eE][+-]?\d{1,3})?"
+_FACT = re.compile(
+    rf"(?:(at least|at most|above|below|a multiple of) )?({_NUMBER})(?: to ({_NUMBER}))?"
+    r"(?: (character|item)s?)?"
+)
+_FORMAT = re.compile(r"[a-z][a-z0-9-]*")
+_TYPES = {
+    "string": "string",
+    "integer": "integer",
+    "number": "number",
+    "true or false": "boolean",
+}
+_OTHER_BOUNDS = {
+    "above": "exclusiveMinimum",
+    "below": "exclusiveMaximum",
+    "a multiple of": "multipleOf",
+}
+_BOUNDED = {
+    "": ("minimum", "maximum"),
+    "character": ("minLength", "maxLength"),
+    "item": ("minItems", "maxItems"),
+}
+_NONE: Schema = {"const": None}
+_NULL: Schema = {"type": "null"}
+_Path = tuple[str, ...]
+
+
+def forms_in(text: str) -> Iterator[tuple[Schema, int, int]]:
+    """The schema of each form that a text asks for, and where the form stands."""
+    done = 0
+    for asked in _ASKED.finditer(text):
+        notes = text[done : asked.start()]
+        done = asked.end()
+        try:
+            reader = _Reader(text, done, notes)
+            schema = reader.value(())
+        except (ValueError, RecursionError):
+            continue
+        yield schema, done, reader.at
+
+
+class _Reader:
+    """Reads one form; a ValueError says that it is none."""
+
+    def __init__(self, text: str, start: int, notes: str) -> None:
+        self._text = text
+        self.at = start
+        self._optional: set[_Path] = set()
+        for names in _LEFT_OUT.findall(notes):
+            self._optional.update(_paths(names))
+        self._counts: dict[_Path, Schema] = {}
+        for name, said in _ABOUT.findall(notes):
+            path = () if name == "the answer" else next(_paths(name))
+            self._counts[path] = _bounds(said.partition(";")[0])
+
+    def value(self, path: _Path) -> Schema:
+        """The value here, whose alternatives are joined by "or"."""
+        alternatives = [self._alternative(path)]
+        while self._passes(" or "):
+            alternatives.append(self._alternative(path))
+        if len(alternatives) == 1:
+            return alternatives[0]
+        return {"anyOf": [_NULL if one == _NONE else one for one in alternatives]}
+
+    def _alternative(self, path: _Path) -> Schema:
+        if self._passes("{"):
+            return self._object(path)
+        if self._passes("["):
+            item = self.value((*path, "[]"))
+            self._expect(", ...]")
+            return {"type": "array", "items": item, **self._counts.get(path, {})}
+        if self._passes("<"):
+            return _placeholder(self._until(">"), json.loads)
+        if self._passes('"<'):
+            return _placeholder(self._until('>"'), str)
+        value, self.at = _DECODER.raw_decode(self._text, self.at)
+        return {"const": value}
+
+    def _object(self, path: _Path) -> Schema:
+        fields: dict[str, Schema] = {}
+        required: list[str] = []
+        others: Schema | bool = False
+        while not self._passes("}"):
+            if fields:
+                self._expect(", ")
+            if self._passes('"<key>": '):
+                others = self.value((*path, "{}"))
+                self._expect(", ...}")
+                break
+            name, self.at = _DECODER.raw_decode(self._text, self.at)
+            self._expect(": ")
+            place = (*path, str(name))
+            fields[str(name)] = self.value(place)
+            if place not in self._optional:
+                required.append(str(name))
+        return {
+            "type": "object",
+            "properties": fields,
+            "required": required,
+            "additionalProperties": others,
+        }
+
+    def _passes(self, sign: str) -> bool:
+        found = self._text.startswith(sign, self.at)
+        if found:
+            self.at += len(sign)
+        return found
+
+    def _expect(self, sign: str) -> None:
+        if not self._passes(sign):
+            raise ValueError(sign)
+
+    def _until(self, sign: str) -> str:
+        """What stands before a sign, with its escapes undone."""
+        end = self._text.index(sign, self.at)
+        words, self.at = self._text[self.at : end], end + len(sign)
+        return str(json.loads(f'"{words}"'))
+
+
+def _paths(names: str) -> Iterator[_Path]:
+    """The paths in a list of them: "nights, start.country, lines[].note"."""
+    path: list[str] = []
+    for step in _STEP.finditer(names):
+        if step[1]:
+            yield tuple(path)
+            path = []
+        elif step[0].startswith('"'):
+            path.append(str(json.loads(step[0])))
+        else:
+            path.append(step[0])
+    yield tuple(path)
+
+
+def _placeholder(words: str, option: Callable[[str], object]) -> Schema:
+    """What a placeholder stands for; `option` reads one of those that it lists."""
+    kind, _, about = words.partition(": ")
+    if kind == "any value":
+        return {}
+    if kind == "one of":
+        return {"enum": [option(word) for word in about.split("; ")[0].split(", ")]}
+    kind = kind.partition(", pattern ")[0]
+    kind, _, facts = kind.partition(", ")
+    or_null = kind.endswith(" or null")
+    kind = kind.removesuffix(" or null")
+    if kind not in _TYPES:
+        raise ValueError(kind)
+    schema: Schema = {"type": _TYPES[kind], **_bounds(facts)}
+    if about:
+        schema["description"] = about
+    return {"anyOf": [schema, _NULL]} if or_null else schema
+
+
+def _bounds(facts: str) -> Schema:
+    """The bounds that are said of a value, and its format."""
+    schema: Schema = {}
+    for fact in facts.split(", "):
+        bound = _FACT.fullmatch(fact)
+        if bound is None:
+            if _FORMAT.fullmatch(fact):
+                schema["format"] = fact
+            continue
+        words, first, last, unit = bound.groups(default="")
+        if words in _OTHER_BOUNDS:
+            schema[_OTHER_BOUNDS[words]] = json.loads(first)
+        else:
+            lowest, highest = _BOUNDED[unit]
+            if words != "at most":
+                schema[lowest] = json.loads(first)
+            if words != "at least":
+                schema[highest] = json.loads(last or first)
+    return schema
 
 
 # -- what the rules read of it --------------------------------------------------------------------
@@ -488,14 +627,9 @@ class ReadPrompt:
 
         The last one counts in "it does not call this: you must call this now".
         """
-        last = -1
-        name = ""
-        for tool in self.tools:
-            place = demand.rfind(tool.name)
-            if place > last:
-                last = place
-                name = tool.name
-        return name
+        places = [(demand.rfind(tool.name), tool.name) for tool in self.tools]
+        place, name = max(places, key=operator.itemgetter(0))
+        return name if place >= 0 else ""
 
 
 def _calls_in(parts: Sequence[Part]) -> list[Call]:

@@ -6,23 +6,18 @@ import asyncio
 import time
 from collections import deque
 from collections.abc import Callable, Iterable
-from typing import Literal, Self, TypedDict
+from typing import Self, TypedDict, get_args
 
-from langchain_svc.sandbox.app import App
-from langchain_svc.sandbox.context import Settings
-from langchain_svc.sandbox.endpoints import ROUTES
-from langchain_svc.sandbox.faults import Fault, FaultBook
-from langchain_svc.sandbox.inspector import Inspector
-from langchain_svc.sandbox.limits import GENERAL_PLANS
-from langchain_svc.sandbox.log import Log, Received, ServedExchange
-from langchain_svc.sandbox.scripted import Answers, Script, Scripted
-from langchain_svc.sandbox.server import Server
-from langchain_svc.sandbox.service import Service
-from langchain_svc.sandbox.upstream import Upstream
-from langchain_svc.sandbox.wire import FORMATS, is_loopback
-
-Plan = Literal["free", "starter", "pro", "enterprise"]
-StreamFormat = Literal["sse", "sse-text", "ndjson", "text", "json"]
+from .answers import Answers, Script, Scripted
+from .app import App
+from .endpoints import ROUTES, Settings
+from .faults import Fault, FaultBook
+from .inspector import Inspector
+from .log import Log, Received, ServedExchange
+from .server import Server
+from .service import Plan, Service
+from .upstream import Upstream
+from .wire import StreamFormat, is_loopback, require_ascii
 
 _MOST_WAITING = 10_000  # exchanges that a terminal has yet to show
 
@@ -99,9 +94,9 @@ class Sandbox:
         inspector: bool = True,
         upstream: Upstream | None = None,
     ) -> None:
-        _require_option("plan", plan, GENERAL_PLANS)
+        _require_option("plan", plan, get_args(Plan))
         if stream_format is not None:
-            _require_option("stream_format", stream_format, FORMATS)
+            _require_option("stream_format", stream_format, get_args(StreamFormat))
         if not 0 <= pace < float("inf"):
             raise ValueError("pace: expected seconds, 0 or more.")
         if not 0 <= port <= 65_535:
@@ -111,14 +106,11 @@ class Sandbox:
                 f"host {host!r} can be reached from other machines. The sandbox listens on "
                 "loopback only (127.0.0.1), unless allow_remote=True."
             )
+        require_ascii("api_key", api_key)
+        require_ascii("medical_api_key", medical_api_key)
         self._host = "127.0.0.1" if host == "localhost" else host
         self._port = port
-        self._plan = plan
-        _require_key("api_key", api_key)
-        _require_key("medical_api_key", medical_api_key)
-        self._api_key = api_key
-        self._medical_api_key = medical_api_key
-        settings = Settings(
+        self._settings = Settings(
             plan=plan,
             api_key=api_key,
             medical_api_key=medical_api_key,
@@ -132,11 +124,11 @@ class Sandbox:
         self._faults = FaultBook(faults, seed, ROUTES)
         self._log = Log(keep)
         self._script = Script(answers)
-        service = Service(settings, self._script)
+        service = Service(self._settings, self._script)
         about = {"plan": plan, "upstream": upstream.model if upstream else ""}
         self._inspector = Inspector(self._log, self._faults, service.meters, about)
         self._app = App(
-            settings,
+            self._settings,
             service,
             self._faults,
             self._script,
@@ -147,7 +139,7 @@ class Sandbox:
 
     def __repr__(self) -> str:
         where = self.url if self.running else "not running"
-        return f"<Sandbox: {where}, plan {self._plan}>"
+        return f"<Sandbox: {where}, plan {self._settings.plan}>"
 
     def start(self) -> Self:
         """Listen, and return when connections are accepted.
@@ -208,26 +200,26 @@ class Sandbox:
     @property
     def v1(self) -> V1Arguments:
         """Keyword arguments for the classes of the v1 interface."""
-        return {"api_key": self._api_key, "base_url_v1": f"{self.url}/v1"}
+        return {"api_key": self._settings.api_key, "base_url_v1": f"{self.url}/v1"}
 
     @property
     def general(self) -> GeneralArguments:
         """Keyword arguments for the classes of the general interface."""
-        return {"api_key": self._api_key, "base_url": self.url}
+        return {"api_key": self._settings.api_key, "base_url": self.url}
 
     @property
     def medical(self) -> MedicalArguments:
         """Keyword arguments for the classes of the medical interface."""
-        return {"api_key": self._medical_api_key, "medical_base_url": self.url}
+        return {"api_key": self._settings.medical_api_key, "medical_base_url": self.url}
 
     @property
     def env(self) -> dict[str, str]:
         """The environment variables with the addresses and keys of all three interfaces."""
         return {
-            "SVC_API_KEY": self._api_key,
+            "SVC_API_KEY": self._settings.api_key,
             "SVC_BASE_URL_V1": f"{self.url}/v1",
             "SVC_BASE_URL": self.url,
-            "SVC_MEDICAL_API_KEY": self._medical_api_key,
+            "SVC_MEDICAL_API_KEY": self._settings.medical_api_key,
             "SVC_MEDICAL_BASE_URL": self.url,
         }
 
@@ -300,9 +292,3 @@ def _require_option(name: str, value: str, options: Iterable[str]) -> None:
         raise ValueError(
             f"{name}: expected one of {', '.join(options)}, got {value!r}."
         )
-
-
-def _require_key(name: str, key: str) -> None:
-    is_printable = key.isascii() and key.isprintable()
-    if not key or not is_printable or key != key.strip():
-        raise ValueError(f"{name}: expected printable ASCII that is not empty.")

@@ -19,8 +19,9 @@ from urllib.parse import unquote
 
 import h11
 
-from langchain_svc.sandbox.wire import HttpRequest, is_loopback
+from .wire import HttpRequest, is_loopback
 
+Serve = Callable[[HttpRequest, "HttpConnection"], Awaitable[None]]
 _GRACE = 10.0  # seconds for the thread to begin and to end
 
 
@@ -29,11 +30,11 @@ class Server:
 
     def __init__(
         self,
-        app: Callable[[HttpRequest, HttpConnection], Awaitable[None]],
+        serve: Serve,
         host: str,
         port: int,
     ) -> None:
-        self._app = app
+        self._serve_request = serve
         self._connections: set[HttpConnection] = set()
         family = socket.AF_INET6 if ":" in host else socket.AF_INET
         self._socket = socket.create_server((host, port), family=family, backlog=1024)
@@ -89,7 +90,7 @@ class Server:
         except OSError:
             return  # the client left already
         connecting = self._loop.connect_accepted_socket(
-            lambda: HttpConnection(self._app, self._connections), client
+            lambda: HttpConnection(self._serve_request, self._connections), client
         )
         task = self._loop.create_task(connecting)
         self._arriving.add(task)
@@ -112,7 +113,6 @@ _REASONS = {status.value: status.phrase for status in HTTPStatus}
 _LINGER_ZERO = struct.pack("ii", 1, 0)
 
 Result = TypeVar("Result")
-Serve = Callable[[HttpRequest, "HttpConnection"], Awaitable[None]]
 
 
 class HttpConnection(asyncio.Protocol):

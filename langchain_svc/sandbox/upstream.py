@@ -17,10 +17,9 @@ from urllib.parse import urlsplit
 
 import httpx
 
-from langchain_svc.sandbox.answers import ChatAnswer
-from langchain_svc.sandbox.log import ServedExchange
-from langchain_svc.sandbox.prompts import Messages, count_tokens
-from langchain_svc.sandbox.wire import Problem, is_loopback
+from .log import ServedExchange
+from .prompts import Messages, count_tokens
+from .wire import ChatAnswer, Problem, is_loopback, require_ascii
 
 # A model on a small machine thinks for minutes.
 _TIMEOUT = httpx.Timeout(600.0, connect=5.0)
@@ -69,9 +68,9 @@ class Upstream:
                 f"upstream: plain http to {url.hostname} would send prompts and key in the "
                 "clear. Use https, or allow it (--upstream-allow-http, allow_http=True)."
             )
-        _require_ascii("model", self.model)
+        require_ascii("upstream model", self.model)
         if self.api_key is not None:
-            _require_ascii("key", self.api_key)
+            require_ascii("upstream key", self.api_key)
 
     def trouble(self) -> str:
         """Why it will not answer, in one line; empty where it lists models. Sends one request."""
@@ -178,13 +177,6 @@ class Upstream:
         if status == HTTPStatus.TOO_MANY_REQUESTS and wait.isdecimal():
             headers["retry-after"] = wait
         return Problem(status, _MESSAGES[status], headers=headers)
-
-
-def _require_ascii(name: str, value: str) -> None:
-    if not value or not value.isascii() or not value.isprintable():
-        raise ValueError(
-            f"upstream {name}: expected printable ASCII that is not empty."
-        )
 
 
 @dataclass

@@ -12,7 +12,7 @@ import json
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from http import HTTPStatus
-from typing import Annotated, ClassVar, TypeVar
+from typing import Annotated, ClassVar, Literal, TypeVar
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from pydantic_core import from_json
@@ -62,31 +62,49 @@ def is_loopback(host: str) -> bool:
         return False
 
 
+def interface_of(path: str) -> str:
+    """The interface that a path belongs to: "v1", "general" or "medical"."""
+    if f"{path}/".startswith("/v1/"):
+        return "v1"
+    if path.startswith("/api/medical"):
+        return "medical"
+    return "general"
+
+
+def require_ascii(name: str, value: str) -> None:
+    """Check what will stand in a header or name a model.
+
+    Raises:
+        ValueError: It is empty, begins or ends with blanks, or is not printable ASCII.
+    """
+    is_printable = value.isascii() and value.isprintable()
+    if not value or not is_printable or value != value.strip():
+        raise ValueError(f"{name}: expected printable ASCII that is not empty.")
+
+
 # -- refusals -------------------------------------------------------------------------------------
 
 _REQUEST = "invalid_request_error"
 
-# status -> (type, code) on v1. 401 is the documented combination.
-_V1_KINDS = {
-    400: (_REQUEST, "invalid_request"),
-    401: (_REQUEST, "invalid_api_key"),
-    403: ("permission_error", "not_authorized"),
-    404: (_REQUEST, "not_found"),
-    405: (_REQUEST, "method_not_allowed"),
-    413: (_REQUEST, "request_too_large"),
-    429: ("rate_limit_error", "rate_limit_exceeded"),
-    500: ("server_error", "internal_error"),
-    503: ("server_error", "service_unavailable"),
-}
-
-_MESSAGES = {
-    400: "The request is invalid.",
-    401: "The API key is missing or invalid.",
-    403: "The API key is valid but not authorized for this resource.",
-    404: "The requested resource was not found.",
-    429: "Too many requests.",
-    500: "Internal server error.",
-    503: "The service is temporarily unavailable.",
+# By status: the type and the code on v1, and the message. Those of 401 are documented.
+_PROBLEMS = {
+    400: (_REQUEST, "invalid_request", "The request is invalid."),
+    401: (_REQUEST, "invalid_api_key", "The API key is missing or invalid."),
+    403: (
+        "permission_error",
+        "not_authorized",
+        "The API key is valid but not authorized for this resource.",
+    ),
+    404: (_REQUEST, "not_found", "The requested resource was not found."),
+    405: (_REQUEST, "method_not_allowed", "This path does not answer this method."),
+    413: (_REQUEST, "request_too_large", "The body is larger than 32 MB."),
+    429: ("rate_limit_error", "rate_limit_exceeded", "Too many requests."),
+    500: ("server_error", "internal_error", "Internal server error."),
+    503: (
+        "server_error",
+        "service_unavailable",
+        "The service is temporarily unavailable.",
+    ),
 }
 
 
@@ -102,23 +120,22 @@ class Problem(Exception):  # noqa: N818 - it is a value that travels by raise, n
         headers: Mapping[str, str] | None = None,
     ) -> None:
         self.status = status
-        self.message: str = message or _MESSAGES.get(
-            status, f"The service answered {status}."
-        )
-        self.code = code
+        like = 400 if status < HTTPStatus.INTERNAL_SERVER_ERROR else 500
+        other = (*_PROBLEMS[like][:2], f"The service answered {status}.")
+        self.kind, known_code, known_message = _PROBLEMS.get(status, other)
+        self.code: str = code or known_code
+        self.message: str = message or known_message
         self.headers: Mapping[str, str] = headers or {}
         super().__init__(self.message)
 
 
 def v1_error(problem: Problem) -> dict[str, object]:
     """Return the documented v1 error body."""
-    like = 400 if problem.status < HTTPStatus.INTERNAL_SERVER_ERROR else 500
-    kind, code = _V1_KINDS.get(problem.status, _V1_KINDS[like])
     return {
         "error": {
             "message": problem.message,
-            "type": kind,
-            "code": problem.code or code,
+            "type": problem.kind,
+            "code": problem.code,
         }
     }
 
@@ -183,17 +200,37 @@ def _explain(error: ValidationError) -> str:
     return message
 
 
+# -- chats ----------------------------------------------------------------------------------------
+
+
+@dataclass
+class ChatAnswer:
+    """One answer; `pieces` are its tokens as a stream delivers them, some perhaps later."""
+
+    model: str
+    text: str = ""
+    finish_reason: str = "stop"
+    prompt_tokens: int = 0
+    completion_tokens: int = 0
+    pieces: tuple[str, ...] | AsyncIterator[str] = ()
+
+    @property
+    def total_tokens(self) -> int:
+        return self.prompt_tokens + self.completion_tokens
+
+
 # -- streams --------------------------------------------------------------------------------------
 
 _EVENTS = "text/event-stream; charset=utf-8"
 
+# "json": one complete answer, no stream at all.
+StreamFormat = Literal["sse", "sse-text", "ndjson", "text", "json"]
 CONTENT_TYPES = {
     "sse": _EVENTS,
     "sse-text": _EVENTS,
     "ndjson": "application/x-ndjson",
     "text": "text/plain; charset=utf-8",
 }
-FORMATS = (*CONTENT_TYPES, "json")  # "json": one complete answer, no stream at all
 
 _DONE = b"data: [DONE]\n\n"
 # The first two of the three bytes of a euro sign.

@@ -10,7 +10,7 @@ from cli.conftest import PLAIN, done, started, terminal
 
 import langchain_svc
 
-FOLDER = Path(langchain_svc.__file__).parent / "cli" / "demo"
+DEMO = Path(langchain_svc.__file__).parent / "cli" / "demo.py"
 # The demo must ask nobody but its sandbox, so it gets the address of nobody.
 ELSEWHERE = {"SVC_API_KEY": "key", "SVC_BASE_URL_V1": "https://svc.invalid/v1"}
 
@@ -42,7 +42,7 @@ def test_the_answers_are_right_and_come_from_the_sandbox(piped):
     canned = ["391", "(topic=", "According to caching.md", "You asked: ", "24 * 24 = 576"]
     for answer in ("people=12", "status_phrase(code=503)", *canned):
         assert answer in piped.stdout
-    written = "".join(path.read_text("utf-8") for path in FOLDER.glob("*.py"))
+    written = DEMO.read_text("utf-8")
     assert not [answer for answer in canned if answer in written]
 
 
@@ -63,7 +63,7 @@ def test_the_usage_table_counts_everything(piped):
 
 @pytest.mark.slow
 def test_a_terminal_gets_live_tokens_and_no_escapes():
-    slowly = "from langchain_svc.cli.demo import tour; tour.PACE = 0.3"
+    slowly = "from langchain_svc.cli import demo; demo.PACE = 0.3"
     with terminal("demo", columns=100, first=slowly) as seen:
         begin = seen.expect("This is")
         assert "fixed rules" not in seen.text, "the story came at once"

@@ -15,7 +15,7 @@ from langchain_svc._json.fit import problems
 from langchain_svc._json.form import form_of
 from langchain_svc.chat.structured import ResponseFormat, format_for
 from langchain_svc.sandbox.answers import compose
-from langchain_svc.sandbox.forms import forms_in
+from langchain_svc.sandbox.prompts import forms_in
 
 STRING, INTEGER, NULL = ({"type": name} for name in ("string", "integer", "null"))
 

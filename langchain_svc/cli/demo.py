@@ -1,31 +1,66 @@
-"""The steps of the demo, each one feature of LangChain. Every answer comes over HTTP."""
+"""`langchain-svc demo`: what LangChain does with `ChatSvc`, each step one of its features.
+
+Every answer comes over HTTP from a sandbox of the tour's own. The documents of step 4 are the pages
+in `documents/`, which a retriever finds without embeddings.
+"""
 
 from __future__ import annotations
 
+import argparse
+import os
+import signal
 import time
 from datetime import date
 from http import HTTPStatus
+from importlib.resources import files
 
+from langchain_core.callbacks import CallbackManagerForRetrieverRun
+from langchain_core.documents import Document
 from langchain_core.language_models import LanguageModelInput
 from langchain_core.messages import BaseMessage, HumanMessage
 from langchain_core.output_parsers import StrOutputParser
 from langchain_core.prompts import ChatPromptTemplate
+from langchain_core.retrievers import BaseRetriever
 from langchain_core.tools import tool
-from pydantic import BaseModel, Field
-from rich.console import Console
+from pydantic import BaseModel, Field, PrivateAttr
 
-from langchain_svc import ChatSvc, SvcUsageCallbackHandler, __version__
-from langchain_svc.sandbox import Fault, Sandbox
+from .. import ChatSvc, SvcUsageCallbackHandler, __version__
+from ..sandbox import Fault, Sandbox
+from .terminal import INTERRUPTED, emit, tell, text_width, wrapped, write_stream
 
-from ..terminal import emit, text_width, wrapped, write_stream
-from .retriever import Bm25Retriever, shipped_passages
+try:
+    import bm25s
+    from rich.console import Console
+except ModuleNotFoundError as missing:
+    raise ImportError(
+        f"The demo needs {missing.name}, which is not installed here. "
+        'Run: pip install "langchain-svc[cli,sandbox]"'
+    ) from missing
 
 PACE = 0.02  # seconds between the tokens of a stream
 DELAY = 0.3  # seconds that each answer of the batch takes
 _AT_ONCE = 8
 
 
-def tour() -> None:
+def add_arguments(_: argparse.ArgumentParser) -> None:
+    """Add nothing: the command has no options."""
+
+
+def run(_: argparse.Namespace) -> int:
+    """Take the tour, printing to stdout."""
+    if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
+        signal.signal(signal.SIGINT, _exit)
+    _tour()
+    return 0
+
+
+def _exit(*_: object) -> None:
+    # At once: an interruption inside `concurrent.futures` may leave one of its locks acquired.
+    tell("langchain-svc: interrupted")
+    os._exit(INTERRUPTED)
+
+
+def _tour() -> None:
     """Show every step, on a sandbox of its own."""
     with (
         Sandbox(pace=PACE) as sandbox,
@@ -167,3 +202,69 @@ def _batch(model: ChatSvc, sandbox: Sandbox) -> None:
         f"one, at {DELAY} s each, they take {DELAY * len(answers):.1f} s. Two were refused with "
         "503 at first, on purpose, and sent again."
     )
+
+
+# -- finding passages ------------------------------------------------------------------------------
+
+
+def shipped_passages() -> list[Document]:
+    """Every section of the shipped documents on HTTP, with its `source`, `title` and `section`."""
+    folder = files(__package__) / "documents"
+    passages: list[Document] = []
+    for page in sorted(folder.iterdir(), key=lambda page: page.name):
+        passages += _sections(page.name, page.read_text("utf-8"))
+    return passages
+
+
+def _sections(source: str, text: str) -> list[Document]:
+    """One passage for each `## section` of a markdown page, its lines unwrapped."""
+    head, *sections = text.split("\n## ")
+    title = head.removeprefix("# ").strip()
+    passages = []
+    for section in sections:
+        heading, _, body = section.partition("\n")
+        metadata = {"source": source, "title": title, "section": heading.strip()}
+        passages.append(Document(" ".join(body.split()), metadata=metadata))
+    return passages
+
+
+class Bm25Retriever(BaseRetriever):
+    """Finds the passages that share the most telling words with a question (BM25)."""
+
+    passages: list[Document]
+    """What is searched."""
+
+    k: int = 3
+    """The most passages to return."""
+
+    _index: bm25s.BM25 = PrivateAttr()
+
+    def model_post_init(self, context: object, /) -> None:
+        """Index the passages, their headings included."""
+        self._index = bm25s.BM25()
+        texts = [
+            " ".join((*passage.metadata.values(), passage.page_content))
+            for passage in self.passages
+        ]
+        self._index.index(_words(texts), show_progress=False)
+
+    def _get_relevant_documents(
+        self, query: str, *, run_manager: CallbackManagerForRetrieverRun
+    ) -> list[Document]:
+        count = min(self.k, len(self.passages))
+        numbers, scores = self._index.retrieve(
+            _words([query]), k=count, show_progress=False
+        )
+        return [
+            self.passages[number]
+            for number, score in zip(numbers[0], scores[0], strict=True)
+            if score > 0
+        ]
+
+
+def _words(texts: list[str]) -> object:
+    return bm25s.tokenize(texts, stemmer=_stems, show_progress=False)
+
+
+def _stems(words: list[str]) -> list[str]:
+    return [word.removesuffix("s") for word in words]  # `redirects` finds `redirect`
