@@ -12,7 +12,7 @@ from langchain_svc import ChatSvc
 
 # Sections of the documents in langchain_svc/cli/documents, found by BM25. Any other retriever
 # of LangChain can take its place; docs/recipes/rag.md writes one in a dozen lines.
-from langchain_svc.cli.demo import Bm25Retriever, shipped_passages
+from langchain_svc.cli.tour import Bm25Retriever, shipped_passages
 from langchain_svc.sandbox import Sandbox
 
 prompt = ChatPromptTemplate.from_template("{question}")

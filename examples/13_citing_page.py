@@ -14,7 +14,7 @@ from langchain_core.tools import create_retriever_tool
 from langgraph.checkpoint.memory import InMemorySaver
 
 from langchain_svc import ChatSvc, SvcCitations
-from langchain_svc.cli.demo import Bm25Retriever
+from langchain_svc.cli.tour import Bm25Retriever
 from langchain_svc.sandbox import ToolCall
 
 fastapi = needed("fastapi", extras="dropin,test")

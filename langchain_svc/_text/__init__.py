@@ -22,6 +22,7 @@ from .marks import (
 from .prompt import (
     DELIMITER,
     attribute,
+    base64_note,
     conversation_text,
     defuse,
     defuse_own,
@@ -29,6 +30,7 @@ from .prompt import (
     image_text,
     system_text,
     user_text,
+    without_base64,
 )
 from .pseudonyms import Pseudonymizer, Restorer, restored, restored_text
 from .reading import (

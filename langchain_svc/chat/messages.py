@@ -35,8 +35,14 @@ from .._calls import (
     render_json,
     results_text,
 )
-from .._text import defuse, image_text, system_text, user_text
-from .._wire.base64_text import base64_note, without_base64
+from .._text import (
+    base64_note,
+    defuse,
+    image_text,
+    system_text,
+    user_text,
+    without_base64,
+)
 from ..errors import SvcRequestError
 
 # -- blocks ----------------------------------------------------------------------------------------

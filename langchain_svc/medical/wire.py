@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from .._wire.base64_text import without_base64
+from .._text import without_base64
 from .._wire.v1 import UnreadableError, load_body, without_surrogates
 
 CHAT_PATH = "/api/medical/chat"

@@ -144,7 +144,7 @@ class RequestContext:
 
 
 @dataclass(frozen=True)
-class Endpoint:
+class ServedEndpoint:
     """One row of a document's endpoint table; `body` is None where there is none."""
 
     run: Callable[[RequestContext, Any], HttpReply | Awaitable[HttpReply]]
@@ -635,21 +635,21 @@ def _status(_context: RequestContext, _body: None) -> HttpReply:
 
 
 CHATS = {
-    "/v1/chat/completions": {"POST": Endpoint(_completion, CompletionBody)},
-    "/api/chat": {"POST": Endpoint(_chat, MessageBody)},
+    "/v1/chat/completions": {"POST": ServedEndpoint(_completion, CompletionBody)},
+    "/api/chat": {"POST": ServedEndpoint(_chat, MessageBody)},
 }
 ROUTES = {
     **CHATS,
-    "/v1/images/generate": {"POST": Endpoint(_pictures, PicturesBody, slow=True)},
-    "/v1/models": {"GET": Endpoint(_v1_models)},
-    "/api/models": {"GET": Endpoint(_general_models)},
-    "/api/vision": {"POST": Endpoint(_vision, VisionBody, slow=True)},
-    "/api/generate-image": {"POST": Endpoint(_picture, PictureBody, slow=True)},
-    "/api/translate": {"POST": Endpoint(_translate, TranslateBody)},
-    "/api/medical/chat": {"POST": Endpoint(_consult, ConsultBody)},
+    "/v1/images/generate": {"POST": ServedEndpoint(_pictures, PicturesBody, slow=True)},
+    "/v1/models": {"GET": ServedEndpoint(_v1_models)},
+    "/api/models": {"GET": ServedEndpoint(_general_models)},
+    "/api/vision": {"POST": ServedEndpoint(_vision, VisionBody, slow=True)},
+    "/api/generate-image": {"POST": ServedEndpoint(_picture, PictureBody, slow=True)},
+    "/api/translate": {"POST": ServedEndpoint(_translate, TranslateBody)},
+    "/api/medical/chat": {"POST": ServedEndpoint(_consult, ConsultBody)},
     "/api/medical/clinic-protocols": {
-        "POST": Endpoint(_decide, DecisionBody),
-        "GET": Endpoint(_status),
+        "POST": ServedEndpoint(_decide, DecisionBody),
+        "GET": ServedEndpoint(_status),
     },
-    "/api/medical/cancer-diagnosis": {"POST": Endpoint(_cancer, CancerBody)},
+    "/api/medical/cancer-diagnosis": {"POST": ServedEndpoint(_cancer, CancerBody)},
 }

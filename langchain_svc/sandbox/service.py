@@ -19,7 +19,7 @@ from http import HTTPStatus
 from typing import Literal
 
 from .answers import Script
-from .endpoints import LARGE, ROUTES, Endpoint, RequestContext, Settings
+from .endpoints import LARGE, ROUTES, RequestContext, ServedEndpoint, Settings
 from .log import ServedExchange
 from .wire import (
     Body,
@@ -130,7 +130,7 @@ class Service:
         return self._interfaces[interface_of(request.path)]
 
     def _read_body(
-        self, endpoint: Endpoint, request: HttpRequest, exchange: ServedExchange
+        self, endpoint: ServedEndpoint, request: HttpRequest, exchange: ServedExchange
     ) -> Body | None:
         if endpoint.body is None:
             return None
@@ -164,7 +164,7 @@ class Service:
 
 
 async def _run(
-    endpoint: Endpoint, context: RequestContext, body: Body | None
+    endpoint: ServedEndpoint, context: RequestContext, body: Body | None
 ) -> HttpReply:
     if endpoint.slow:
         reply = await asyncio.to_thread(endpoint.run, context, body)
@@ -183,7 +183,7 @@ def _refusal(interface: ServedInterface, problem: Problem) -> HttpReply:
     return replace(reply, headers={**reply.headers, **problem.headers})
 
 
-def _endpoint(request: HttpRequest) -> Endpoint:
+def _endpoint(request: HttpRequest) -> ServedEndpoint:
     methods = ROUTES.get(request.path)
     if methods is None:
         raise Problem(404)

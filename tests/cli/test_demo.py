@@ -10,7 +10,7 @@ from cli.conftest import PLAIN, done, started, terminal
 
 import langchain_svc
 
-DEMO = Path(langchain_svc.__file__).parent / "cli" / "demo.py"
+DEMO = Path(langchain_svc.__file__).parent / "cli" / "tour.py"
 # The demo must ask nobody but its sandbox, so it gets the address of nobody.
 ELSEWHERE = {"SVC_API_KEY": "key", "SVC_BASE_URL_V1": "https://svc.invalid/v1"}
 
@@ -63,7 +63,7 @@ def test_the_usage_table_counts_everything(piped):
 
 @pytest.mark.slow
 def test_a_terminal_gets_live_tokens_and_no_escapes():
-    slowly = "from langchain_svc.cli import demo; demo.PACE = 0.3"
+    slowly = "from langchain_svc.cli import demo, tour; tour.PACE = 0.3"
     with terminal("demo", columns=100, first=slowly) as seen:
         begin = seen.expect("This is")
         assert "fixed rules" not in seen.text, "the story came at once"
