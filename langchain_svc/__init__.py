@@ -12,8 +12,8 @@ from ._version import __version__ as __version__
 
 if TYPE_CHECKING:  # for type checkers, which know no names made at run time
     from .chat.chat_models import ChatSvc as ChatSvc
+    from .chat.chat_models import register as register
     from .chat.interfaces import ListedModel as ListedModel
-    from .chat.registration import register as register
     from .citations.middleware import SvcCitations as SvcCitations
     from .errors import SvcAPIError as SvcAPIError
     from .errors import SvcAuthenticationError as SvcAuthenticationError
@@ -65,9 +65,8 @@ if TYPE_CHECKING:  # for type checkers, which know no names made at run time
 
 _HOMES = {
     "citations.middleware": "SvcCitations",
-    "chat.chat_models": "ChatSvc",
+    "chat.chat_models": "ChatSvc register",
     "chat.interfaces": "ListedModel",
-    "chat.registration": "register",
     "errors": (
         "SvcAPIError SvcAuthenticationError SvcBadRequestError SvcBudgetError "
         "SvcConnectionError SvcContextOverflowError SvcError SvcNotFoundError "

@@ -27,8 +27,7 @@ from ..errors import SvcRequestError
 from .interfaces import ChatInterface, ListedModel, listed_models
 from .prepare import Stop
 from .readers import LONG
-from .registration import PROVIDER
-from .turn import Turn
+from .turn import PROVIDER, Turn
 
 T = TypeVar("T")
 

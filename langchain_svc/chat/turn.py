@@ -53,7 +53,6 @@ from .._wire import (
 from ..errors import SvcOutputError
 from .messages import THINKS_AHEAD, WireMessages
 from .readers import FINAL, AnswerReader, ContentPart, is_middle, text_chunk
-from .registration import PROVIDER
 
 # -- token usage -----------------------------------------------------------------------------------
 # Counts of tokens: what the service reports, as LangChain wants it.
@@ -120,6 +119,8 @@ def summed_outputs(
 
 # -- turn ------------------------------------------------------------------------------------------
 
+PROVIDER = "svc"
+"""What LangChain calls us, in metadata and in `init_chat_model`."""
 CALL_ERRORS = "invalid_tool_call_errors"
 """In `additional_kwargs`: why calls are invalid, by their ids."""
 logger: logging.Logger = logging.getLogger("langchain_svc")
