@@ -12,53 +12,9 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from types import MappingProxyType
 
-from .._json import Brackets, More, Signs, bracket_end, embedded_json
+from .._json import More, Signs, bracket_end, embedded_json
 from .calls import CUT_OFF, Raw
 from .judge import STRAY_TEXT, Judge, accounts_for
-
-# -- waiting --------------------------------------------------------------------------------------
-
-_FREE = 1000  # characters
-_EARNED = 2  # for each character that arrives
-
-
-class Pending:
-    """Decides for each piece of text whether to look again.
-
-    A look reads the whole buffer. So that the cost stays linear, the text that arrives earns credit
-    for it. Short texts are free, and so is the look when a value's last bracket has come.
-    """
-
-    def __init__(self) -> None:
-        self._credit = 0
-        self._need = ""
-        self._brackets: Brackets | None = None
-
-    def wait_for(self, text: str, more: More) -> None:
-        """Wait for the characters that `more` needs behind `text`."""
-        self._need = more.need
-        self._brackets = None
-        if more.brackets is not None and len(text) - more.brackets > _FREE:
-            brackets = Brackets()
-            brackets.follow(text, more.brackets)
-            if not brackets.closed:
-                self._brackets = brackets
-
-    def is_due(self, piece: str, size: int) -> bool:
-        """Whether, with this piece, the text of now `size` characters should be looked at."""
-        self._credit += _EARNED * len(piece)
-        if self._brackets is not None and self._brackets.follow(piece) is not None:
-            self._brackets = None
-            return True
-        if self._need and not any(char in piece for char in self._need):
-            return False
-        if size <= _FREE:
-            return True
-        if self._credit < size:
-            return False
-        self._credit -= size
-        return True
-
 
 # -- JSON -----------------------------------------------------------------------------------------
 

@@ -14,13 +14,170 @@ import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
-from .._json import More
+from .._json import Brackets, More
 from .._text import Markers, Pseudonymizer, closer_of
 from . import asked, marks
 from .calls import CUT_OFF, BadCall, Call, Doubt, Raw, Tool
-from .cursor import Cursor, Families, Pending, Reader
+from .cursor import Cursor, Families, Reader
 from .judge import Judge
-from .marks import Line, pair
+from .marks import CALL_MARK
+
+# -- line ------------------------------------------------------------------------------------------
+# The line that the parser is in: whether text in it is quoted.
+#
+# Models explain calls, and repeat texts that hold some. So text is no call in a code span, a
+# line that begins with `>`, a string of JSON, quotation marks (also around a tag alone, and
+# with other words beside the call), brackets, a table or an element.
+
+_PAIRS = {
+    '"': '"', "'": "'", "“": "”", "„": "“", "‘": "’", "«": "»", "「": "」", "`": "`", "(": ")",
+}  # fmt: skip
+_SPACED_PAIRS = {"|": "|", "<!--": "-->"}  # with white space inside of them
+_QUOTED_ELEMENT = re.compile(r"<([A-Za-z][\w-]{0,30})(?:\s[^<>\n]{0,60})?>\Z")
+_DIRECTED = {'"': '"', "“": "”", "«": "»", "「": "」"}
+_EMPHASIS = re.compile(r"(?:\A|\s)\*{1,3}\Z")
+_HEAD = 120  # characters that tell what a line is
+_QUOTATION = re.compile(r"\s*[>|]")
+_JSON = re.compile(r"\s*(?:[{\[]|\"[^\"\n]*\"\s*:)")
+_QUOTE = re.compile(r"\\.?|[\"“”«»「」]", re.DOTALL)
+
+
+class Line:
+    """The line that the position is in, as far as the position has come."""
+
+    def __init__(self) -> None:
+        self.ticks = ""  # the backticks that opened a code span
+        self._head = ""
+        self.closer = ""  # of the quotation mark that is open
+        self._escaped = False  # a backslash stands before the position
+
+    def pass_over(self, text: str, *, markup: bool = False) -> None:
+        """The position moves over this text; in markup, quotation marks quote nothing."""
+        line_end = text.rfind("\n")
+        if line_end >= 0:
+            self.ticks = ""
+            self.closer = ""
+            self._head = ""
+            self._escaped = False
+            text = text[line_end + 1 :]
+        if not self._head.strip():
+            text = text.lstrip()
+        self._head += text[: _HEAD - len(self._head)]
+        if markup:
+            return
+        begin = 0
+        if self._escaped and text:  # the backslash stood at the end of the last piece
+            self._escaped = False
+            begin = 1
+        for mark in _QUOTE.findall(text, begin):
+            self._escaped = mark == "\\"
+            if not self.closer:
+                self.closer = _DIRECTED.get(mark, "")
+            elif mark == self.closer:
+                self.closer = ""
+
+    @property
+    def has_begun(self) -> bool:
+        """Whether it holds more than white space."""
+        return bool(self._head)
+
+    def quotes(self, text: str, at: int, *, final: bool) -> bool:
+        """Whether a tag that ends at `at` stands in a quotation of Markdown or a string of JSON."""
+        if self.closer == '"' and _JSON.match(self._head):
+            return _goes_on(text, at, final=final)
+        return self.is_quotation
+
+    @property
+    def is_quotation(self) -> bool:
+        """Whether it is one of a quotation or a table in Markdown."""
+        return _QUOTATION.match(self._head) is not None
+
+    def has_before(self, mark: str) -> bool:
+        """Whether it holds more than the quotation mark."""
+        return len(self._head.strip()) > len(mark)
+
+
+def pair(text: str, at: int) -> tuple[str, str]:
+    """The mark of quotation right before `at` and the one that closes it, or two times "".
+
+    A closer that may stand behind white space has a space before it.
+    """
+    before = text[max(0, at - 100) : at]
+    element = _QUOTED_ELEMENT.search(before.rstrip())
+    if element and not CALL_MARK.fullmatch(f"<{element[1]}>"):
+        return element[0], f" </{element[1]}>"
+    if _EMPHASIS.search(before):
+        return "*", "*"
+    for mark, closer in _SPACED_PAIRS.items():
+        if before.rstrip(" ").endswith(mark):
+            return mark, f" {closer}"
+    for mark, closer in _PAIRS.items():
+        if before.endswith(mark):
+            return mark, closer
+    return "", ""
+
+
+def _goes_on(text: str, at: int, *, final: bool) -> bool:
+    """Whether a string of JSON holds the tag that ends at `at`: a call has quotes of its own."""
+    match = _NEXT_QUOTE.search(text, at)
+    if not final:
+        is_half = match and match["after"] == "" and match.end() == len(text)
+        if match is None or is_half:
+            raise More('"\n')
+    if match is None or match["line"]:
+        return False
+    return bool(match["escaped"]) or match["after"] in _CLOSED
+
+
+_NEXT_QUOTE = re.compile(r"(?P<escaped>\\\")|\"\s*(?P<after>\S?)|(?P<line>\n)")
+_CLOSED = frozenset([*",:]}", ""])
+
+
+# -- waiting --------------------------------------------------------------------------------------
+
+_FREE = 1000  # characters
+_EARNED = 2  # for each character that arrives
+
+
+class Pending:
+    """Decides for each piece of text whether to look again.
+
+    A look reads the whole buffer. So that the cost stays linear, the text that arrives earns credit
+    for it. Short texts are free, and so is the look when a value's last bracket has come.
+    """
+
+    def __init__(self) -> None:
+        self._credit = 0
+        self._need = ""
+        self._brackets: Brackets | None = None
+
+    def wait_for(self, text: str, more: More) -> None:
+        """Wait for the characters that `more` needs behind `text`."""
+        self._need = more.need
+        self._brackets = None
+        if more.brackets is not None and len(text) - more.brackets > _FREE:
+            brackets = Brackets()
+            brackets.follow(text, more.brackets)
+            if not brackets.closed:
+                self._brackets = brackets
+
+    def is_due(self, piece: str, size: int) -> bool:
+        """Whether, with this piece, the text of now `size` characters should be looked at."""
+        self._credit += _EARNED * len(piece)
+        if self._brackets is not None and self._brackets.follow(piece) is not None:
+            self._brackets = None
+            return True
+        if self._need and not any(char in piece for char in self._need):
+            return False
+        if size <= _FREE:
+            return True
+        if self._credit < size:
+            return False
+        self._credit -= size
+        return True
+
+
+# -- the scanner ----------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)

@@ -533,10 +533,11 @@ class EventParser(AnswerParser[list[Event]]):
         strict_end: See `StreamDecoder`.
     """
 
+    _decoder: StreamDecoder  # once the head says what comes
+
     def __init__(self, *, merge: bool = True, strict_end: bool = True) -> None:
         self._merge = merge
         self._strict_end = strict_end
-        self._decoder = StreamDecoder()
         self._waiting: list[Event] = []
         self._texts: list[str] = []
         self.length: int = 0

@@ -39,7 +39,7 @@ from ..config import (
 )
 from ..errors import SvcRequestError
 from ..images import is_address
-from .settings import ServiceSettings, refuse_incomplete_pickle
+from .settings import ServiceSettings
 
 T = TypeVar("T")
 
@@ -172,6 +172,22 @@ def new_exchange(
     )
     budget = settings._client.retry_budget  # noqa: SLF001  # our own class
     return Exchange(request, limits, parser, budget, route, limiter)
+
+
+def refuse_incomplete_pickle(settings: ServiceSettings) -> None:
+    """Raises where a field that a pickle left out was not given again.
+
+    Raises:
+        SvcRequestError: It names the fields.
+    """
+    dropped = settings._unpicklable_fields  # noqa: SLF001  # our own class
+    names = [name for name in dropped if not getattr(settings, name)]
+    if names:
+        raise SvcRequestError(
+            f"This {type(settings).__name__} comes from a pickle, which carries no "
+            f"{' and no '.join(names)}. Set the key's environment variable here, or give what "
+            f"is missing again: model_copy(update={{{names[0]!r}: ...}})"
+        )
 
 
 def _limiter(

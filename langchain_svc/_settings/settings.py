@@ -457,19 +457,3 @@ class ServiceSettings(BaseModel):
 
     async def __aexit__(self, *_: object) -> None:
         await self.aclose()
-
-
-def refuse_incomplete_pickle(settings: ServiceSettings) -> None:
-    """Raises where a field that a pickle left out was not given again.
-
-    Raises:
-        SvcRequestError: It names the fields.
-    """
-    dropped = settings._unpicklable_fields  # noqa: SLF001  # our own class
-    names = [name for name in dropped if not getattr(settings, name)]
-    if names:
-        raise SvcRequestError(
-            f"This {type(settings).__name__} comes from a pickle, which carries no "
-            f"{' and no '.join(names)}. Set the key's environment variable here, or give what "
-            f"is missing again: model_copy(update={{{names[0]!r}: ...}})"
-        )

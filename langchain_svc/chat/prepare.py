@@ -243,11 +243,14 @@ def call_options(
     offer = None
     response_format = None
     if others.keys() & ANSWER_OPTIONS:
-        from .structured import read_response_format  # noqa: PLC0415  # most calls want a text
-        from .tools import tool_request  # noqa: PLC0415  # the same
+        from .tools import tool_request  # noqa: PLC0415  # most calls have none
 
         offer = tool_request(others)
-        response_format = read_response_format(others.get("response_format"))
+    wanted = others.get("response_format")
+    if wanted is not None:
+        from .structured import read_response_format  # noqa: PLC0415  # most want a text
+
+        response_format = read_response_format(wanted)
         if offer is not None and offer.required:
             response_format = None  # an answer without calls is none
     limits = limits_of(model)
