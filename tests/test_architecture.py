@@ -1,11 +1,15 @@
 """What the map says of the house, held against the house."""
 
+import pkgutil
 import re
 import subprocess
 import sys
+import tomllib
 from pathlib import Path
 
 import pytest
+
+import langchain_svc
 
 ROOT = Path(__file__).parents[1]
 PAGES = [ROOT / "docs" / "architecture.md", ROOT / "CONTRIBUTING.md"]
@@ -18,6 +22,21 @@ def test_the_reference_of_commands_is_what_the_parser_says():
 
 def test_the_layers_of_the_map_are_what_the_imports_say():
     subprocess.run([sys.executable, ROOT / "docs" / "layers.py", "--check"], check=True)
+
+
+def test_the_sandbox_may_take_nothing_of_the_rest_but_the_names_of_elements():
+    contracts = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["tool"]["importlinter"]
+    (rule,) = [
+        one
+        for one in contracts["contracts"]
+        if one.get("source_modules") == ["langchain_svc.sandbox"]
+    ]
+    modules = {f"langchain_svc.{one.name}" for one in pkgutil.iter_modules(langchain_svc.__path__)}
+    free = {
+        f"langchain_svc.{name}"
+        for name in ("sandbox", "prompt_tags", "_wire", "_version", "__main__")
+    }
+    assert {*rule["forbidden_modules"]} == modules - free, "pyproject.toml: forbidden_modules"
 
 
 @pytest.mark.slow

@@ -27,6 +27,7 @@ from typing import Any, TypeVar
 from .. import errors
 from .._http import FOREVER, Timeouts
 from .._wire import (
+    OF_SERVICE,
     TRANSIENT,
     TROUBLE,
     BodyDecoder,
@@ -75,8 +76,6 @@ _ERROR_BODY_SECONDS = 5.0
 # after a finish_reason, the usage and the end mark.
 _LINGER_AFTER_END = 0.2
 _LINGER_AFTER_REASON = 2.0
-# Behind a gateway that says so the service may be at work on the request.
-_OF_GATEWAYS = frozenset({502, 504})
 # Heartbeats show that the service lives, but no longer than this many timeouts.
 _TIMEOUTS_WITHOUT_CONTENT = 3
 _NEVER = float("-inf")
@@ -459,7 +458,7 @@ def _refusal(
         setting=request.setting,
     )
     yield CLOSE
-    is_safe = exchange.limits.resend or head.status not in _OF_GATEWAYS
+    is_safe = exchange.limits.resend or head.status in OF_SERVICE
     return _Failure(
         error,
         again=head.status in TRANSIENT and is_safe,

@@ -4,6 +4,7 @@ from . import v1
 from .body import ACCEPT_ENCODING, BodyDecoder, BodyError, TooLargeError
 from .chunks import About, End, Event, Metadata, Text, Usage
 from .failures import (
+    OF_SERVICE,
     TRANSIENT,
     TROUBLE,
     failure,

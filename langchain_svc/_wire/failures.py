@@ -240,6 +240,9 @@ _LISTED = "list_models() names those that exist, such as svc-turbo and svc-pro i
 _OVERFLOW_CODES = frozenset({"context_length_exceeded", "context_window_exceeded"})
 # Statuses that come and go by themselves.
 TRANSIENT = frozenset({408, 429, 500, 502, 503, 504})
+# Those with which the service itself says that it is done with the request. Any other may come from
+# a gateway, behind which it is still at work.
+OF_SERVICE = frozenset({408, 429, 500, 503})
 # Those among them that show the service in trouble; 429 comes from one that is well.
 TROUBLE = TRANSIENT - {429}
 # Failures of the service that another try cannot fix: Not Implemented, HTTP Version Not Supported.

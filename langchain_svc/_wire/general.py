@@ -15,7 +15,9 @@ from .v1 import UnreadableError, drop_none, dump_json, load_body
 
 # general API, section 2: the fields of a chat request, and a bound of one.
 HIGHEST_TEMPERATURE = 1.0
-CHAT_FIELDS = frozenset({"message", "model", "temperature", "stream"})
+# The fields of a chat request that are settings of `ChatSvc`, by the same names.
+CHAT_SETTINGS = ("model", "temperature")
+CHAT_FIELDS = frozenset({*CHAT_SETTINGS, "message", "stream"})
 # The model's name is of a closed set, and a turn hides its messages itself.
 CHAT = Endpoint(GENERAL, "POST", "/api/chat", closed=("model", "message"))
 MODELS = Endpoint(GENERAL, "GET", "/api/models")
@@ -24,19 +26,13 @@ TRANSLATE = Endpoint(GENERAL, "POST", "/api/translate", closed=("from", "to"))
 
 def chat_body(
     message: str,
+    settings: Mapping[str, object],
     *,
-    model: str | None,
-    temperature: float | None,
     stream: bool,
     extra: Mapping[str, object],
 ) -> bytes:
-    """The bytes of a chat request; what is None is left out, and `extra` is further fields."""
-    body = {
-        "message": message,
-        "model": model,
-        "temperature": temperature,
-        "stream": stream or None,
-    }
+    """The bytes of a chat request: the `CHAT_SETTINGS` that are not None, and further fields."""
+    body = {"message": message, **settings, "stream": stream or None}
     return dump_json({**drop_none(body), **extra})
 
 

@@ -83,20 +83,17 @@ class UnreadableError(ValueError):
 
 def chat_body(
     messages: Sequence[Mapping[str, str]],
+    settings: Mapping[str, object],
     *,
-    model: str | None,
-    temperature: float | None,
-    max_tokens: int | None,
     stream: bool,
     extra: Mapping[str, object],
 ) -> bytes:
-    """The bytes of a chat request; what is None is left out, and `extra` is further fields."""
+    """The bytes of a chat request: the `CHAT_SETTINGS` that are not None, and further fields."""
     # The order is fixed, so that the same request is the same bytes in every cassette.
     body = {
-        "model": model,
+        "model": settings["model"],
         "messages": messages,
-        "temperature": temperature,
-        "max_tokens": max_tokens,
+        **settings,
         "stream": stream or None,
     }
     return dump_json({**drop_none(body), **extra})

@@ -147,14 +147,17 @@ class RequestSettings(Protocol):
     @property
     def temperature(self) -> float | None: ...
     @property
-    def max_tokens(self) -> int | None: ...
-    @property
     def extra_body(self) -> dict[str, Any]: ...
 
 
-class _NewBody(Protocol):
+class _Body(Protocol):
     def __call__(
-        self, model: RequestSettings, messages: WireMessages, *, stream: bool
+        self,
+        messages: WireMessages,
+        settings: Mapping[str, object],
+        *,
+        stream: bool,
+        extra: Mapping[str, object],
     ) -> bytes: ...
 
 
@@ -166,7 +169,7 @@ class ChatInterface:
         endpoint: The endpoint that answers a chat.
         models: The one that lists models.
         settings: The fields of a request that are settings of `ChatSvc`, by the same names.
-        new_body: Makes the bytes of a request.
+        body: The bytes of a request.
         problem: Says why the interface cannot take a model's settings; None where it can.
         profile: What the documents say about a model.
         labels: What tells it from the v1 interface in traces and caches.
@@ -176,25 +179,21 @@ class ChatInterface:
     endpoint: Endpoint
     models: Endpoint
     settings: tuple[str, ...]
-    new_body: _NewBody
+    body: _Body
     problem: Callable[[RequestSettings], str | None]
     profile: Callable[[str | None], ModelProfile | None]
     labels: Mapping[str, str]
     as_one_text: bool = False
 
+    def new_body(
+        self, model: RequestSettings, messages: WireMessages, *, stream: bool
+    ) -> bytes:
+        """The bytes of a request with a model's settings."""
+        settings = {name: getattr(model, name) for name in self.settings}
+        return self.body(messages, settings, stream=stream, extra=model.extra_body)
+
 
 # -- v1: a list of turns ---------------------------------------------------------------------------
-
-
-def _v1_body(model: RequestSettings, messages: WireMessages, *, stream: bool) -> bytes:
-    return v1.chat_body(
-        messages,
-        model=model.model,
-        temperature=model.temperature,
-        max_tokens=model.max_tokens,
-        stream=stream,
-        extra=model.extra_body,
-    )
 
 
 def _v1_problem(model: RequestSettings) -> str | None:
@@ -207,16 +206,15 @@ def _v1_problem(model: RequestSettings) -> str | None:
 
 
 def _general_body(
-    model: RequestSettings, messages: WireMessages, *, stream: bool
+    messages: WireMessages,
+    settings: Mapping[str, object],
+    *,
+    stream: bool,
+    extra: Mapping[str, object],
 ) -> bytes:
     turns = [(message["role"], message["content"]) for message in messages]
-    return general.chat_body(
-        conversation_text(turns),
-        model=model.model,
-        temperature=model.temperature,
-        stream=stream,
-        extra=model.extra_body,
-    )
+    text = conversation_text(turns)
+    return general.chat_body(text, settings, stream=stream, extra=extra)
 
 
 def _general_problem(model: RequestSettings) -> str | None:
@@ -226,11 +224,12 @@ def _general_problem(model: RequestSettings) -> str | None:
             f"temperature: must be a number from 0 to {highest:g} on the general interface, "
             f"not {model.temperature:g}"
         )
-    if model.max_tokens is not None:
-        return (
-            "max_tokens: the general interface has no such field; leave it out, or use "
-            'interface="v1"'
-        )
+    for name in v1.CHAT_SETTINGS:
+        if name not in general.CHAT_SETTINGS and getattr(model, name) is not None:
+            return (
+                f"{name}: the general interface has no such field; leave it out, or use "
+                'interface="v1"'
+            )
     reserved = general.CHAT_FIELDS & model.extra_body.keys()
     if reserved:
         names = ", ".join(sorted(reserved))
@@ -248,7 +247,7 @@ CHAT_INTERFACES: dict[InterfaceName, ChatInterface] = {
         v1.CHAT,
         v1.MODELS,
         v1.CHAT_SETTINGS,
-        _v1_body,
+        v1.chat_body,
         _v1_problem,
         documented_profile,
         {},
@@ -256,7 +255,7 @@ CHAT_INTERFACES: dict[InterfaceName, ChatInterface] = {
     "general": ChatInterface(
         general.CHAT,
         general.MODELS,
-        ("model", "temperature"),
+        general.CHAT_SETTINGS,
         _general_body,
         _general_problem,
         _general_profile,

@@ -32,6 +32,10 @@ else:  # some tools read hints at run time, where OpenTelemetry may be missing
     LoggerProvider = Context = MeterProvider = TracerProvider = Any
 
 _AGENT = "langchain_create_agent"  # the integration that LangChain's agents name
+# The parameters of a request for which the conventions have an attribute of the same name.
+_PARAMETERS = (
+    "temperature", "max_tokens", "top_p", "top_k", "seed", "frequency_penalty", "presence_penalty",
+)  # fmt: skip
 _ROLES = {"human": "user", "ai": "assistant"}
 _GRAPH = "LangGraph"  # LangChain's name of a graph without a name
 
@@ -115,7 +119,7 @@ class SvcOpenTelemetryCallbackHandler(RunHandler[_SpanRun]):
             context=self._parent_context(details),
             conversation_id=_conversation(metadata),
         )
-        for name in ("temperature", "max_tokens", "top_p", "seed"):
+        for name in _PARAMETERS:
             setattr(span, name, params.get(name))
         stop = params.get("stop")
         if isinstance(stop, str):

@@ -27,7 +27,7 @@ from langchain_core.prompt_values import PromptValue
 from pydantic import BaseModel
 
 from .._base.safe_errors import type_text
-from .._wire import WINDOWS
+from .._wire import WINDOWS, v1
 from ..errors import SvcError
 
 _KEY = secrets.token_bytes(32)
@@ -94,8 +94,8 @@ _WORDS: Mapping[str, frozenset[str]] = {
     "continue_by": word_set("ask prefill"),
 }
 # The settings of a call whose numbers stay readable.
-_NUMBERS_OF_CALLS = word_set("""
-    temperature max_tokens n timeout deadline max_retries max_repairs
+_NUMBERS_OF_CALLS = frozenset(v1.CHAT_SETTINGS) | word_set("""
+    n timeout deadline max_retries max_repairs
     max_continuations continuations seed stream parallel_tool_calls
 """)
 _DEEPEST = 12

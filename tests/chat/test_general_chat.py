@@ -23,6 +23,7 @@ from share import fewer
 import langchain_svc as svc
 from chat import test_turns
 from langchain_svc._text import TurnTags
+from langchain_svc._wire import v1
 from langchain_svc.sandbox import Fault, Sandbox
 
 TURN = re.compile(r'<turn role="(\w+)">\n(.*?)\n</turn>(?:\n|\Z)', re.DOTALL)
@@ -459,6 +460,18 @@ REFUSED = {
     "max_tokens": (5, "max_tokens: the general interface has no such field"),
     "extra_body": ({"message": "x"}, "extra_body: must not hold"),
 }
+
+
+@pytest.mark.parametrize("name", v1.CHAT_SETTINGS)
+def test_a_setting_of_the_other_interface_is_sent_or_refused(sandbox, name):
+    value = "svc-pro" if name == "model" else 1
+    try:
+        model = svc.ChatSvc(interface="general", **sandbox.general, **{name: value})
+    except ValidationError as refused:
+        assert f"{name}: the general interface has no such field" in str(refused)
+    else:
+        model.invoke("Hello")
+        assert sandbox.requests[-1].json[name] == value
 
 
 @pytest.mark.parametrize("name", REFUSED)

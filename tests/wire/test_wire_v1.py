@@ -21,7 +21,7 @@ def answer(message=None, **more):
 def test_lone_surrogates_become_replacement_characters(text, sent):
     settings = {"model": "m", "temperature": None, "max_tokens": None}
     messages = [{"role": "user", "content": text}]
-    body = v1.chat_body(messages, **settings, stream=False, extra={})
+    body = v1.chat_body(messages, settings, stream=False, extra={})
     assert json.loads(body)["messages"][0]["content"] == sent
 
 
