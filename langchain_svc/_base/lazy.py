@@ -35,7 +35,7 @@ def lazy(
     for module, names in homes.items():
         modules.update(dict.fromkeys(names.split(), module))
 
-    def find(name: str) -> object:
+    def look_up(name: str) -> object:
         if name not in modules:
             if hint := elsewhere.get(name) or _spelling_hint(name, modules):
                 # Not an AttributeError: `from package import name` would hide its text.
@@ -45,7 +45,7 @@ def lazy(
         setattr(sys.modules[package], name, value)
         return value
 
-    return find
+    return look_up
 
 
 def import_late(name: str, package: str | None = None) -> ModuleType:

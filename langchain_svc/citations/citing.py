@@ -190,7 +190,7 @@ class CitedAnswer:
             self.report.cited += 1
             annotations += [{**one, **_span(statement)} for one in known]
         else:
-            self.report.add(statement, item.places, item.doubt)
+            self.report.count(statement, item.places, item.doubt)
         if item.is_unsupported:
             self._check_unsupported()
             if self._unsupported == "drop":
@@ -234,7 +234,7 @@ class CitedAnswer:
         """A whole answer, and what the model says about its statements in doubt."""
         result = ask(self.conversation.messages)
         cited = CitedMessages(self)
-        cited.add(_message_of(result))
+        cited.add_message(_message_of(result))
         questions = cited.questions()
         while questions is not None:
             questions = cited.repair(_message_of(ask_about(questions)))
@@ -244,7 +244,7 @@ class CitedAnswer:
         """The async version of `result`."""
         result = await ask(self.conversation.messages)
         cited = CitedMessages(self)
-        cited.add(_message_of(result))
+        cited.add_message(_message_of(result))
         questions = cited.questions()
         while questions is not None:
             questions = cited.repair(_message_of(await ask_about(questions)))
@@ -318,7 +318,7 @@ class CitedMessages:
         self._rest: list[Block] = []  # what the last chunk adds
         self._has_calls = False
 
-    def add(self, message: AIMessage) -> AIMessageChunk | None:
+    def add_message(self, message: AIMessage) -> AIMessageChunk | None:
         """What can be shown of a message, or of a chunk of one."""
         chunk = _as_chunk(message)
         self._has_calls = self._has_calls or bool(chunk.tool_call_chunks)
@@ -394,7 +394,7 @@ def whole_message(chunks: Sequence[AIMessageChunk]) -> AIMessage:
 def _shown(
     cited: CitedMessages, chunk: ChatGenerationChunk
 ) -> Iterator[ChatGenerationChunk]:
-    message = cited.add(chunk.message)  # type: ignore[arg-type]  # a chat model's are AIMessages
+    message = cited.add_message(chunk.message)  # type: ignore[arg-type]  # a chat model's are AIMessages
     if message is not None:
         yield ChatGenerationChunk(
             message=message, generation_info=chunk.generation_info

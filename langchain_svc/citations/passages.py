@@ -178,7 +178,7 @@ class Words:
             at += len(key) + 1
         return begins
 
-    def find(self, needle: Words) -> tuple[int, int] | None:
+    def range_of(self, needle: Words) -> tuple[int, int] | None:
         """Which of the words are those of another text, as a range; None: they are not there."""
         if not needle.words:
             return None
@@ -344,7 +344,7 @@ class Passage:
 
     def place_of(self, quote: Words) -> Place | None:
         """The first place of a quote's words."""
-        found = self.words.find(quote)
+        found = self.words.range_of(quote)
         return self.place(*found) if found is not None else None
 
     def place(self, first: int, end: int) -> Place:
@@ -366,7 +366,7 @@ class _Joint(NamedTuple):
         new = self.after.words.words[self.overlap :]
         length = len(quote.words)
         first = max(0, len(old) - length)
-        found = Words([*old[first:], *new[:length]]).find(quote)
+        found = Words([*old[first:], *new[:length]]).range_of(quote)
         if found is None:
             return None
         begin, end = found[0] + first, found[1] + first

@@ -47,7 +47,7 @@ class _Sources:
         )
         self.cited_before: dict[str, list[Block]] = {}
 
-    def add(self, text: str, metadata: Mapping[str, object]) -> int:
+    def add_text(self, text: str, metadata: Mapping[str, object]) -> int:
         """Add a passage; its number."""
         self.has_looked = True
         self.passages.append(Passage(len(self.passages) + 1, text, metadata))
@@ -60,7 +60,7 @@ class _Sources:
             SvcRequestError: It is neither a `Document` nor a text.
         """
         if isinstance(document, str):
-            return self.add(document, {})
+            return self.add_text(document, {})
         fields = _fields_of(document)
         if fields is None:
             raise SvcRequestError(
@@ -69,7 +69,7 @@ class _Sources:
         metadata = dict(fields.get("metadata") or {})
         if fields.get("id"):
             metadata.setdefault("id", fields["id"])
-        return self.add(fields["page_content"], metadata)
+        return self.add_text(fields["page_content"], metadata)
 
 
 def _fields_of(document: object) -> Mapping[str, Any] | None:
@@ -160,7 +160,7 @@ def _without_results(message: ToolMessage, sources: _Sources) -> BaseMessage:
     metadata = {"id": message.tool_call_id}
     if message.name:
         metadata["title"] = message.name
-    return _pointing(message, [sources.add(text, metadata)])
+    return _pointing(message, [sources.add_text(text, metadata)])
 
 
 def _pointing(message: ToolMessage, numbers: Sequence[int]) -> ToolMessage:
@@ -183,7 +183,7 @@ def _note_citations(block: Block, sources: _Sources) -> None:
             "url": annotation.get("url"),
         }
         known = {name: value for name, value in metadata.items() if value}
-        sources.add(annotation["cited_text"], known)
+        sources.add_text(annotation["cited_text"], known)
         begin, end = annotation.get("start_index", 0), annotation.get("end_index")
         statement = statement_key(str(block.get("text"))[begin:end])
         sources.cited_before.setdefault(statement, []).append(annotation)
@@ -211,7 +211,10 @@ def _block_or_passage(block: str | Block, sources: _Sources) -> str | Block:
         for key in ("id", "title", "source")
         if isinstance(block.get(key), str)
     }
-    return {"type": "text", "text": f"[passage {sources.add(text, metadata)} below]"}
+    return {
+        "type": "text",
+        "text": f"[passage {sources.add_text(text, metadata)} below]",
+    }
 
 
 def _document_text(block: Mapping[str, Any]) -> str | None:

@@ -97,12 +97,12 @@ class CitationParser:
     def parse_chunk(self, text: str) -> Iterator[AnswerStatement]:
         """The statements that further text completes."""
         for piece in self._pieces.read(text, final=False):
-            yield from self._statements.add(piece)
+            yield from self._statements.read(piece)
 
     def close(self) -> Iterator[AnswerStatement]:
         """What is left at the end of the answer; a mark that was not closed is text."""
         for piece in self._pieces.read("", final=True):
-            yield from self._statements.add(piece)
+            yield from self._statements.read(piece)
         yield from self._statements.close()
 
 
@@ -254,7 +254,7 @@ class _Statements:
         self._is_around = False  # whether the statement is the words of its mark
         self._is_code = False
 
-    def add(self, piece: _Text | _Mark) -> Iterator[AnswerStatement]:
+    def read(self, piece: _Text | _Mark) -> Iterator[AnswerStatement]:
         """The statements that a piece completes."""
         if isinstance(piece, _Mark):
             yield from self._add_mark(piece)
@@ -450,7 +450,7 @@ class CitationReport:
     unsupported: list[str] = field(default_factory=list)
     uncited: int = 0
 
-    def add(
+    def count(
         self, statement: AnswerStatement, places: Sequence[Place], doubt: str | None
     ) -> None:
         """Count a statement."""

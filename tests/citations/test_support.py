@@ -180,9 +180,9 @@ def test_a_quote_over_two_passages_has_an_annotation_for_each():
 
 def test_the_report_counts_what_cites_nothing():
     report = CitationReport()
-    report.add(*looked_up("The dose is 5 mg.", "dose is 5 mg a day"))
-    report.add(*looked_up("The dose is 9 mg.", "dose is 5 mg a day"))
-    report.add(*looked_up("The sea is deep.", "it is deep"))
+    report.count(*looked_up("The dose is 5 mg.", "dose is 5 mg a day"))
+    report.count(*looked_up("The dose is 9 mg.", "dose is 5 mg a day"))
+    report.count(*looked_up("The sea is deep.", "it is deep"))
     for text in (
         "The dose is 5 mg [1].",
         "## Dose",
@@ -191,8 +191,8 @@ def test_the_report_counts_what_cites_nothing():
         "This is known:",
         "| - |",
     ):
-        report.add(AnswerStatement(text), [], None)
-    report.add(AnswerStatement("x = dose\n", is_code=True), [], None)
+        report.count(AnswerStatement(text), [], None)
+    report.count(AnswerStatement("x = dose\n", is_code=True), [], None)
     assert report.as_metadata() == {
         "cited": 1,
         "doubtful": ["The dose is 9 mg."],
