@@ -188,7 +188,7 @@ CANARIES = [
     Canary("langchain_core: BaseTool._to_args_and_kwargs", "tools/base.py",
         "A failed tool raises where a model's call is to be answered with its text.",
         a_tool_knows_whether_a_model_called_it),
-    Canary("langchain_core: BaseLanguageModel._add_version", "chat/model.py",
+    Canary("langchain_core: BaseLanguageModel._add_version", "chat/chat_models.py",
         "Traces do not name the version of this package.", the_version_stands_in_traces),
     Canary("langchain_core and langgraph: tap_output_iter", "privacy/private_runs.py",
         "Who streams events of a private run reads masks.", what_a_caller_streams_is_not_masked),

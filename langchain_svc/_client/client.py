@@ -27,7 +27,7 @@ class Client:
     """
 
     def __init__(self, retry_budget: RetryBudget | None = None) -> None:
-        self.retry_budget = retry_budget or RetryBudget()
+        self.retry_budget: RetryBudget = retry_budget or RetryBudget()
         # By origin, since one interface may be spoken to over TLS or by a proxy, and another not.
         self.connections: dict[str, Connections] = {}
 

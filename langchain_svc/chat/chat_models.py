@@ -15,7 +15,16 @@ from functools import partial
 from importlib import import_module
 from inspect import signature
 from operator import attrgetter
-from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self, TypeVar, overload
+from typing import (
+    TYPE_CHECKING,
+    Annotated,
+    Any,
+    ClassVar,
+    Literal,
+    Self,
+    TypeVar,
+    overload,
+)
 
 from langchain_core.callbacks import (
     AsyncCallbackManagerForLLMRun,
@@ -23,6 +32,7 @@ from langchain_core.callbacks import (
 )
 from langchain_core.language_models import (
     BaseChatModel,
+    LangSmithParams,
     LanguageModelInput,
     ModelProfile,
 )
@@ -31,12 +41,30 @@ from langchain_core.outputs import ChatGenerationChunk, ChatResult
 from langchain_core.runnables import Runnable
 from pydantic import ConfigDict, Field, model_validator
 
+from .._base.tokens import count_tokens, encoding
 from .._calls import ToolFormat
-from .._client import AnswerParser, CompletionParser, Exchange, Limits, WholeParser
-from .._settings import Retries, keeps_runs, new_exchange, url_of
-from .._wire import Event, image_endpoints, v1
+from .._client import (
+    AnswerParser,
+    CompletionParser,
+    EventParser,
+    Exchange,
+    Limits,
+    WholeParser,
+)
+from .._settings import (
+    Retries,
+    keep_prices,
+    keeps_runs,
+    limits_of,
+    new_exchange,
+    set_uncached,
+    url_of,
+)
+from .._version import __version__
+from .._wire import Event, image_endpoints, read_prices, v1
 from .._wire.image_endpoints import ImageAnalysis
 from ..config import GENERAL, V1, Interface
+from ..errors import SvcRequestError
 from ..images import ImageStore
 from .citing_model import CitingModel
 from .interfaces import (
@@ -47,7 +75,9 @@ from .interfaces import (
     InterfaceName,
     ListedModel,
     find_listed,
+    listed_models,
 )
+from .loops import aanswer, achunks, answer, chunks
 from .messages import SystemRole, WireMessages
 from .prepare import (
     CallOptions,
@@ -56,6 +86,7 @@ from .prepare import (
     MaxTokens,
     ModelId,
     OnCut,
+    Stop,
     Temperature,
     call_options,
     count_prompt,
@@ -283,6 +314,25 @@ class ChatSvc(CitingModel, BaseChatModel):
     images: ImageStore = Field(default_factory=ImageStore, exclude=True, repr=False)
     """The images that handles stand for."""
 
+    stop: Stop | None = None
+    """Texts at which an answer ends. They are applied on our side, and not part of the answer."""
+
+    streaming: bool = False
+    """Whether `invoke` reads the answer as a stream too."""
+
+    merge_events: bool = True
+    """Whether the events that arrive in one network read become one chunk."""
+
+    require_stream_end: bool = True
+    """Whether a stream that just ends, with neither [DONE] nor a finish_reason, is an error."""
+
+    _keep_from_cache = model_validator(mode="after")(set_uncached)
+
+    @model_validator(mode="after")
+    def _set_langchain_svc_version(self) -> Self:
+        self._add_version("langchain-svc", __version__)
+        return self
+
     @model_validator(mode="before")
     @classmethod
     def _read_base_url(cls, values: Any) -> Any:
@@ -353,6 +403,34 @@ class ChatSvc(CitingModel, BaseChatModel):
 
     # -- what LangChain asks about a model ------------------------------------------------------
 
+    @property
+    def lc_secrets(self) -> dict[str, str]:
+        """Where the key comes from when a serialized model is loaded."""
+        return {"api_key": "SVC_API_KEY"}
+
+    @classmethod
+    def is_lc_serializable(cls) -> bool:
+        """Whether `langchain_core.load` can save and load the model: yes, without its key."""
+        return True
+
+    def _get_ls_params(
+        self, stop: list[str] | None = None, **kwargs: Any
+    ) -> LangSmithParams:
+        if stop is None:
+            stop = self.stop
+        params: LangSmithParams = super()._get_ls_params(stop, **kwargs)
+        params["ls_provider"] = PROVIDER
+        model = kwargs.get("model_name")  # LangChain itself reads `model` of a call
+        if isinstance(model, str):
+            params["ls_model_name"] = model
+        return params
+
+    @classmethod
+    def _setting_type(cls, name: str) -> Any:
+        """The type of a setting, with its checks."""
+        field = cls.model_fields[name]
+        return Annotated[field.annotation, field]
+
     @classmethod
     def lc_id(cls) -> list[str]:
         """The place by which a saved model names its class; a subclass has its own."""
@@ -397,7 +475,64 @@ class ChatSvc(CitingModel, BaseChatModel):
     ) -> dict[str, Any]:
         return summed_outputs(llm_outputs, self.model)
 
+    # -- the models ----------------------------------------------------------------------------
+
+    def list_models(self) -> list[ListedModel]:
+        """The models that the service lists on this interface, each with its `.profile`.
+
+        Raises:
+            SvcError: As for any call; `SvcResponseError` when no list of models came.
+        """
+        (models,) = self._client.read(self._listing())
+        return self._listed(models)
+
+    async def alist_models(self) -> list[ListedModel]:
+        """The async version of `list_models`."""
+        (models,) = [models async for models in self._client.aread(self._listing())]
+        return self._listed(models)
+
+    def _listing(self) -> Exchange[list[ListedModel]]:
+        parser = partial(WholeParser, listed_models)
+        chat = self.chat_interface
+        return new_exchange(self, chat.models, parser, limits_of(self))
+
+    def _listed(self, models: list[ListedModel]) -> list[ListedModel]:
+        """The models of a listing, whose prices count for budgets without any of their own."""
+        keep_prices(self, self.chat_interface.models.interface, read_prices(models))
+        return models
+
     # -- counting tokens ------------------------------------------------------------------------
+
+    def get_token_ids(self, text: str) -> list[int]:
+        """Token ids by tiktoken's encoding, which must be on this machine.
+
+        Raises:
+            SvcRequestError: It is not; `get_num_tokens` still gives an estimate.
+        """
+        if self.custom_get_token_ids is not None:
+            return self.custom_get_token_ids(text)
+        tokenizer = encoding()
+        if tokenizer is None:
+            raise SvcRequestError(
+                "Token ids need tiktoken's o200k_base file, which is not in its cache here (set "
+                "TIKTOKEN_CACHE_DIR to a folder that holds it); get_num_tokens needs none"
+            )
+        return tokenizer.encode(text, disallowed_special=())
+
+    def get_num_tokens(self, text: str) -> int:
+        """About how many tokens the text has.
+
+        With a `quota`, by the tokens a byte that the service reported for prompts; before any
+        report, or without one, by tiktoken, or offline by a rule on characters.
+        """
+        if self.custom_get_token_ids is not None:
+            return len(self.custom_get_token_ids(text))
+        size = len(text.encode(errors="surrogatepass"))
+        if self.quota is not None:
+            estimate = self.quota.estimates.text(size)
+            if estimate is not None:
+                return estimate
+        return count_tokens(text)
 
     def get_num_tokens_from_messages(
         self, messages: list[BaseMessage], tools: Sequence[Any] | None = None
@@ -526,13 +661,15 @@ class ChatSvc(CitingModel, BaseChatModel):
         **kwargs: Any,
     ) -> ChatResult:
         if self.citing is None:
-            return self._answer(self._begin(messages, stop, kwargs, stream=False))
+            return answer(
+                self._client, self._begin(messages, stop, kwargs, stream=False)
+            )
         ask = partial(self._ask, stop, kwargs)
-        answer = self._cited_answer(messages, kwargs)
-        if answer is None:
+        cited = self._cited_answer(messages, kwargs)
+        if cited is None:
             return ask(messages)
         ask_about = partial(self._ask, stop, self._of_questions(kwargs))
-        return answer.result(ask, ask_about)
+        return cited.result(ask, ask_about)
 
     async def _agenerate(
         self,
@@ -542,11 +679,11 @@ class ChatSvc(CitingModel, BaseChatModel):
         **kwargs: Any,
     ) -> ChatResult:
         ask = partial(self._aask, stop, kwargs)
-        answer = self._cited_answer(messages, kwargs)
-        if answer is None:
+        cited = self._cited_answer(messages, kwargs)
+        if cited is None:
             return await ask(messages)
         ask_about = partial(self._aask, stop, self._of_questions(kwargs))
-        return await answer.aresult(ask, ask_about)
+        return await cited.aresult(ask, ask_about)
 
     def _stream(
         self,
@@ -556,11 +693,11 @@ class ChatSvc(CitingModel, BaseChatModel):
         **kwargs: Any,
     ) -> Iterator[ChatGenerationChunk]:
         stream = partial(self._written, stop, kwargs)
-        answer = self._cited_answer(messages, kwargs)
-        if answer is None:
+        cited = self._cited_answer(messages, kwargs)
+        if cited is None:
             return stream(messages)
         ask_about = partial(self._ask, stop, self._of_questions(kwargs))
-        return answer.chunks(stream, ask_about)
+        return cited.chunks(stream, ask_about)
 
     def _astream(
         self,
@@ -570,11 +707,14 @@ class ChatSvc(CitingModel, BaseChatModel):
         **kwargs: Any,
     ) -> AsyncIterator[ChatGenerationChunk]:
         stream = partial(self._awritten, stop, kwargs)
-        answer = self._cited_answer(messages, kwargs)
-        if answer is None:
+        cited = self._cited_answer(messages, kwargs)
+        if cited is None:
             return stream(messages)
         ask_about = partial(self._aask, stop, self._of_questions(kwargs))
-        return answer.achunks(stream, ask_about)
+        return cited.achunks(stream, ask_about)
+
+    def _new_event_parser(self) -> EventParser:
+        return EventParser(merge=self.merge_events, strict_end=self.require_stream_end)
 
     def _ask(
         self,
@@ -582,7 +722,7 @@ class ChatSvc(CitingModel, BaseChatModel):
         settings: Mapping[str, Any],
         messages: list[BaseMessage],
     ) -> ChatResult:
-        return self._answer(self._begin(messages, stop, settings, stream=False))
+        return answer(self._client, self._begin(messages, stop, settings, stream=False))
 
     async def _aask(
         self,
@@ -591,7 +731,7 @@ class ChatSvc(CitingModel, BaseChatModel):
         messages: list[BaseMessage],
     ) -> ChatResult:
         turn = await self._abegin(messages, stop, settings, stream=False)
-        return await self._aanswer(turn)
+        return await aanswer(self._client, turn)
 
     def _written(
         self,
@@ -599,7 +739,8 @@ class ChatSvc(CitingModel, BaseChatModel):
         settings: Mapping[str, Any],
         messages: list[BaseMessage],
     ) -> Iterator[ChatGenerationChunk]:
-        return self._chunks(partial(self._begin, messages, stop, settings, stream=True))
+        begin = partial(self._begin, messages, stop, settings, stream=True)
+        return chunks(self._client, begin)
 
     def _awritten(
         self,
@@ -608,7 +749,7 @@ class ChatSvc(CitingModel, BaseChatModel):
         messages: list[BaseMessage],
     ) -> AsyncIterator[ChatGenerationChunk]:
         begin = partial(self._abegin, messages, stop, settings, stream=True)
-        return self._achunks(begin)
+        return achunks(self._client, begin)
 
     def _begin(
         self,

@@ -22,10 +22,10 @@ from pydantic import Field, field_validator
 from typing_extensions import TypeAliasType
 
 from .._base.lazy import import_late
+from .._settings import ServiceSettings
 from ..config import reveal_secret
 from ..errors import SvcRequestError
 from .messages import conversation_nonce
-from .model import ServiceModel
 from .prepare import ANSWER_OPTIONS
 
 if TYPE_CHECKING:
@@ -150,7 +150,7 @@ else:  # a protocol, which Pydantic does not check
     Bound = object
 
 
-class CitingModel(ServiceModel):
+class CitingModel(ServiceSettings):
     """A mixin that stands before LangChain's `BaseChatModel`."""
 
     citing: Bound = Field(default=None, exclude=True, repr=False)

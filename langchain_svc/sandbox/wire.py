@@ -122,7 +122,8 @@ class Problem(Exception):  # noqa: N818 - it is a value that travels by raise, n
         self.status = status
         like = 400 if status < HTTPStatus.INTERNAL_SERVER_ERROR else 500
         other = (*_PROBLEMS[like][:2], f"The service answered {status}.")
-        self.kind, known_code, known_message = _PROBLEMS.get(status, other)
+        kind, known_code, known_message = _PROBLEMS.get(status, other)
+        self.kind: str = kind
         self.code: str = code or known_code
         self.message: str = message or known_message
         self.headers: Mapping[str, str] = headers or {}
