@@ -3,6 +3,9 @@
 Then both are looked for wherever something may be kept: messages, attributes, reprs, pickles,
 dumps, logs at DEBUG, tracers, and tracebacks that show local variables. They may stand in the
 request and nowhere else. Frames of the test itself are left out: a caller's variables are his own.
+
+With phi no frame has a text either: `keeps_runs` sees to it where LangChain has the method, and for
+others CONTRIBUTING.md says how ("Add a public class that is no tool").
 """
 
 from __future__ import annotations
