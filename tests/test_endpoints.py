@@ -76,6 +76,23 @@ class Row:
             return {"medical_base_url": ""}
         return {"base_url_v1": "/v1"} if "/v1/" in self.endpoint else {"base_url": ""}
 
+    @property
+    def built(self):
+        path = self.endpoint.split()[1]
+        places = [place for start, place in BUILT.items() if path.startswith(start)]
+        return places[0] if places else "a module of langchain_svc/_wire"
+
+
+BUILT = {
+    "/v1/chat": "langchain_svc/_wire/v1.py, from its CHAT_SETTINGS",
+    "/api/chat": "langchain_svc/_wire/general.py, from its CHAT_SETTINGS",
+    "/api/translate": "langchain_svc/_wire/general.py",
+    "/api/medical": "langchain_svc/medical/wire.py",
+    "/v1/images": "langchain_svc/_wire/image_endpoints.py",
+    "/api/generate-image": "langchain_svc/_wire/image_endpoints.py",
+    "/api/vision": "langchain_svc/_wire/image_endpoints.py",
+}
+"""Where the body of a request is built, by the beginning of its path."""
 
 EVENTS = b'data: {"choices": [{"index": 0, "delta": {"content": "Hi"}}]}\n\ndata: [DONE]\n\n'
 COMPLETION = {
@@ -297,8 +314,12 @@ def test_the_rows_are_those_of_the_documents():
     rows = {row.endpoint for row in ROWS.values()}
     assert rows == listed, "ROWS and this list of the documents' endpoints differ"
     for row in ROWS.values():
-        sent = [set(body or ()) for *_, body in row.cases.values()]
-        assert set().union(*sent) == set(row.fields.split())
+        bodies = [set(body or ()) for *_, body in row.cases.values()]
+        sent, fields = set().union(*bodies), set(row.fields.split())
+        assert sent == fields, (
+            f"{row.endpoint} in ROWS: fields= lacks {sorted(sent - fields)}, and no case has "
+            f"{sorted(fields - sent)}"
+        )
 
 
 # -- what arrives ----------------------------------------------------------------------------------
@@ -361,7 +382,12 @@ def test_the_request_is_the_documented_one(server, request_, way):
         assert body == b""
         return
     seen = json.loads(body)
-    assert seen == expected
+    names = seen.keys() | expected.keys()
+    wrong = sorted(one for one in names if seen.get(one, row) != expected.get(one, row))
+    assert not wrong, (
+        f"{row.endpoint}, {case}: {wrong} arrived otherwise than ROWS has it. The body is built in "
+        f"{row.built}, and arrived as {seen}"
+    )
     assert body == json.dumps(seen, ensure_ascii=False, separators=(",", ":")).encode()
     assert b"null" not in body
     assert KEY.encode() not in body

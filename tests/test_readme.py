@@ -47,6 +47,7 @@ def test_the_extras_that_are_installed_exist():
 # -- tables -----------------------------------------------------------------------------------------
 
 
+TABLE = "docs/settings.md, the table of 'Parameters of ChatSvc'"
 OWN = [name for name in ChatSvc.model_fields if name not in BaseChatModel.model_fields]
 
 
@@ -56,7 +57,14 @@ def test_the_settings_table_is_the_constructor():
         for row in rows(section("Parameters of ChatSvc", SETTINGS))
     }
     model = ChatSvc()
-    assert told == {name: repr(getattr(model, name)) for name in OWN}
+    wanted = {name: repr(getattr(model, name)) for name in OWN}
+    problems = [
+        f"needs a row | `{name}` | `{default}` |"
+        for name, default in wanted.items()
+        if told.get(name) != default
+    ]
+    problems += [f"has a row `{name}`, which is no setting" for name in told.keys() - wanted.keys()]
+    assert not problems, f"{TABLE}:\n" + "\n".join(problems)
 
 
 def test_the_marked_settings_are_those_that_one_call_takes(chat):
@@ -70,7 +78,9 @@ def test_the_marked_settings_are_those_that_one_call_takes(chat):
         with contextlib.suppress(SvcRequestError):
             chat.invoke("Hello", **{name: getattr(chat, name)})
             taken.add(name)
-    assert taken == marked
+    problems = [f"`{name}` needs its *: a call takes it" for name in taken - marked]
+    problems += [f"`{name}` needs no *: no call takes it" for name in marked - taken]
+    assert not problems, f"{TABLE}:\n" + "\n".join(problems)
 
 
 def test_the_environment_table_names_what_is_read():
@@ -87,6 +97,15 @@ def test_every_public_name_is_written_about():
     words = set(re.findall(r"\w+", "".join(page.read_text("utf-8") for page in PAGES)))
     missing = set(langchain_svc.__all__) - {"__version__"} - words
     assert not missing, f"neither the README nor a page in docs/ names {sorted(missing)}"
+
+
+def test_every_public_name_has_its_entry_in_the_reference():
+    pages = (ROOT / "docs" / "reference").glob("*.md")
+    text = "".join(page.read_text("utf-8") for page in pages)
+    entries = set(re.findall(r"(?m)^::: langchain_svc\.(\w+)$", text))
+    missing = set(langchain_svc.__all__) - {"__version__"} - entries
+    lines = [f"::: langchain_svc.{name}" for name in sorted(missing)]
+    assert not missing, "a page of docs/reference/ needs:\n" + "\n".join(lines)
 
 
 def test_every_module_of_the_assumptions_exists():

@@ -1,4 +1,4 @@
-"""The twelve endpoints as their documents have them: keys, bodies, bounds, answers and refusals."""
+"""The endpoints as their documents have them: keys, bodies, bounds, answers and refusals."""
 
 import base64
 import io

@@ -7,12 +7,15 @@ import json
 import math
 
 import pytest
+from langchain_core.language_models import BaseChatModel
 from langchain_core.load import dumpd, load
+from langchain_core.tools import BaseTool
 from peers import RawServer, response
 from pydantic import ValidationError
 
 import langchain_svc as svc
 from langchain_svc._settings import ServiceSettings, limits_of, new_exchange
+from langchain_svc._settings.names import HINTS
 from langchain_svc.config import GENERAL, MEDICAL, V1, Endpoint
 from langchain_svc.sandbox import Sandbox
 
@@ -127,6 +130,15 @@ def test_words_of_other_models_are_refused_with_what_to_write_instead(word, said
         with pytest.raises(svc.SvcRequestError) as refused:
             make().invoke("hi", **{word: 2})
         assert said in str(refused.value)
+
+
+def test_no_setting_has_a_hint_to_write_something_else():
+    public = [getattr(svc, name) for name in svc.__all__]
+    kinds = [one for one in public if isinstance(one, type) and issubclass(one, ServiceSettings)]
+    settings = set().union(*(kind.model_fields for kind in kinds))
+    own = settings - BaseChatModel.model_fields.keys() - BaseTool.model_fields.keys()
+    hinted = sorted(own & HINTS.keys())
+    assert not hinted, f"settings now: take {hinted} out of langchain_svc/_settings/names.py"
 
 
 @pytest.mark.parametrize(
