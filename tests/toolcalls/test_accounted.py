@@ -353,6 +353,18 @@ def test_no_mark_is_taken_out_of_prose(text, step):
     assert not doubts(answer)
 
 
+MARKS = sorted({tag.strip() for form in FORMS.values() for tag in form.tags} - {"<write_file>"})
+
+
+@pytest.mark.parametrize("mark", MARKS)
+@pytest.mark.parametrize("step", [None, 1, 3])
+def test_no_mark_of_any_form_is_taken_out_of_a_sentence(mark, step):
+    text = f"The mark {mark} belongs to calls."
+    answer = events(text, step)
+    assert said(answer) == text
+    assert not doubts(answer)
+
+
 PIECES = (
     "<tool_call>", "</tool_call>", "<｜DSML｜", "]<]x[>[", "<", ">", "write_file", '{"name": ',
     '"write_file"', "}", "text", "=", " a ", "\n", "<|im_end|>", "[TOOL_CALLS]", "```", "<think>",
