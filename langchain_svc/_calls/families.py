@@ -28,6 +28,7 @@ from .marks import (
     ANY_MARK,
     BEFORE,
     CALL,
+    HALF_ANY_MARK,
     LT,
     MARK_FOLLOWS,
     PARAM,
@@ -306,9 +307,7 @@ _HEAD_TOKEN = re.compile(
     rf"|(?P<mark>{ANY_MARK})|(?P<fence>`{{3,}}\w*)|(?P<word>[A-Za-z_][\w./-]*)"
     r"|(?P<plain>[\s:：(\[\].=]|\d+\b)"
 )
-_HALF_HEAD_TOKEN = re.compile(
-    r"(?:<[|｜][^<>{}\n]{0,60}|<|\[[A-Z_]{0,30}|✿[A-Z]{0,12}|`{1,2})\Z"
-)
+_HALF_HEAD_TOKEN = re.compile(rf"(?:{HALF_ANY_MARK}|`{{1,2}})\Z")
 _LONGEST_HEAD = 200
 _NO_FIT = "nothing marks it as a call, and it does not fit the function"
 

@@ -57,8 +57,9 @@ FIRST_CHARACTERS = tuple(_CALL_MARKS)
 CALL_MARK = re.compile("|".join(mark for mark, _ in _CALL_MARKS.values()))
 _HALF_CALL_MARK = "|".join(half for _, half in _CALL_MARKS.values())
 _HALF_BEFORE = r"\]<?\]?[\w-]{0,20}\[?>?\[?"
-# Any special token, between a name and its arguments.
+# Any special token, between a name and its arguments, and the beginning of one.
 ANY_MARK = r"<[|｜][^<>{}\s\"'=]{1,60}>|\[[A-Z_]{2,30}\]|✿[A-Z]{2,12}✿"
+HALF_ANY_MARK = r"<[|｜][^<>{}\n]{0,60}|<|\[[A-Z_]{0,30}|✿[A-Z]{0,12}"
 CLOSING = re.compile(
     r"/|<\|call\|>|(?:\b|[_▁|｜])(?:end|END|suffix|stop)(?:\b|[_▁|｜])"
 )
