@@ -17,6 +17,7 @@ from .judge import calls_in
 from .marks import (
     CALL_MARK,
     CLOSING,
+    FIRST_CHARACTERS,
     NAMED_ELEMENT,
     SPILL,
     account,
@@ -98,7 +99,7 @@ def close(cursor: Cursor, raws: list[Raw], word: str, *, demanded: bool) -> None
         return
     cursor.skip(SPILL)
     pass_blanks_or_end(cursor)
-    if cursor.char() in ("<", "[", "✿"):
+    if cursor.char() in FIRST_CHARACTERS:
         mark = cursor.match(CALL_MARK, 80)
         is_closed = CLOSING.search(mark[0]) if mark else cursor.accept(f"</{word}>")
         if is_closed:

@@ -45,7 +45,18 @@ _WORD = re.compile(r"[\w.-]*")
 
 
 class Cursor:
-    """Reads `text` from `at` on; `judge` knows the tools, and `families` other forms."""
+    """Reads `text` from `at` on; `judge` knows the tools, and `families` other forms.
+
+    Until the text is `final`, a method raises `More` where what may come would change its answer:
+
+    - `char` and `space` at the end of the text; `skip` never does, so `open` may be looked at.
+    - `sees` and `accept` where the text ends in the beginning of a literal.
+    - `word` where it ends in what may begin an offered name.
+    - `match` where nothing matches, and less than `limit` characters have come.
+    - `until` where nothing matches, or a match reaches the end of the text. The reader is run again
+      when a character of `need` comes, so one has to follow behind the match, too.
+    - `bracketed` and `json` while the bracket here is open.
+    """
 
     def __init__(
         self, text: str, at: int, judge: Judge, families: Families, *, final: bool

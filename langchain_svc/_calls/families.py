@@ -2,8 +2,14 @@
 
 Without them the parser reads the form asked for, and the model is asked about all others. So what a
 reader is worth is measured by leaving it out of `FAMILIES`. `READERS` has a row for each mark of a
-family with a syntax of its own. A reader begins right after the mark and returns the calls it
-reads; an empty list if the text is only noise around calls, None if this is not markup at all.
+family with a syntax of its own. A reader begins right after the mark and returns one of these:
+
+- The calls that it reads, up to where it leaves the cursor. `Raw` says what becomes of each. Before
+  it returns a call that is not whole, it waits for what follows, as by `cursor.space()`. It asks
+  `cursor.judge` itself whether a name is on offer, where the mark alone does not make a call.
+- An empty list if the text up to the cursor is noise: beside a call it vanishes.
+- None if this is no markup: the mark is prose, wherever the cursor stands. Where it begins a line
+  and its paragraph names an offered tool, the model is asked, unless the answer has calls.
 """
 
 from __future__ import annotations
@@ -22,6 +28,7 @@ from .marks import (
     ANY_MARK,
     BEFORE,
     CALL,
+    HALF_ANY_MARK,
     LT,
     MARK_FOLLOWS,
     PARAM,
@@ -300,9 +307,7 @@ _HEAD_TOKEN = re.compile(
     rf"|(?P<mark>{ANY_MARK})|(?P<fence>`{{3,}}\w*)|(?P<word>[A-Za-z_][\w./-]*)"
     r"|(?P<plain>[\s:：(\[\].=]|\d+\b)"
 )
-_HALF_HEAD_TOKEN = re.compile(
-    r"(?:<[|｜][^<>{}\n]{0,60}|<|\[[A-Z_]{0,30}|✿[A-Z]{0,12}|`{1,2})\Z"
-)
+_HALF_HEAD_TOKEN = re.compile(rf"(?:{HALF_ANY_MARK}|`{{1,2}})\Z")
 _LONGEST_HEAD = 200
 _NO_FIT = "nothing marks it as a call, and it does not fit the function"
 
@@ -538,14 +543,8 @@ def react(cursor: Cursor) -> list[Raw] | None:
     return [raw]
 
 
-# --   init   --------------------------------------------------------------------------------------
-# How other model families write calls, each form with its reader. Nothing else depends on it.
-#
-# Without them the parser reads the form asked for, and the model is asked about all others. So
-# what a reader is worth is measured by leaving it out of `FAMILIES`. `READERS` has a row for
-# each mark of a family with a syntax of its own. A reader begins right after the mark and
-# returns the calls it reads; an empty list if the text is only noise around calls, None if this
-# is not markup at all.
+# -- the readers -----------------------------------------------------------------------------------
+# What stands after any other mark, and which reader reads what.
 
 _COMMENTARY = "<|channel|>commentary "
 _SPEAKS_OF_TOOLS = ("<tool>", "<tools>", _COMMENTARY)  # other texts have these, too

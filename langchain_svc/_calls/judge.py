@@ -220,14 +220,16 @@ def _decoded(text: str, tool: Tool, raw: Raw) -> object:
         return {}
     if text[0] in "{[\"“'":
         parsed = read_json(text)
-        if parsed is not None and parsed.cut_in_value:
-            raise SchemaMismatch([CUT_OFF])
-        is_whole = parsed is not None and parsed.end == len(text)
-        if parsed is not None and (parsed.repairs or not is_whole):
-            # A backslash too few may be anywhere.
-            raise SchemaMismatch(["the arguments are a text that is not JSON"])
-        if parsed is not None and isinstance(parsed.value, (dict, list, str)):
-            return parsed.value
+        if parsed is not None:
+            if parsed.cut_in_value:
+                raise SchemaMismatch([CUT_OFF])
+            if parsed.repairs or parsed.end != len(text):
+                # A backslash too few may be anywhere.
+                raise SchemaMismatch(["the arguments are a text that is not JSON"])
+            if parsed.spare:
+                raise SchemaMismatch([parsed.spare])
+            if isinstance(parsed.value, (dict, list, str)):
+                return parsed.value
     key = _only_text_parameter(tool) if raw.loose else None
     if key is not None:
         return {key: text}

@@ -21,12 +21,6 @@ _NAMED = rf"{_N}{{0,30}}?{_WORD}{_N}{{0,30}}"
 # What DeepSeek writes into each tag, and MiniMax before it; it means nothing.
 _DSML = r"[|｜]{1,3} ?DSML ?[|｜]{1,3} ?"
 BEFORE = r"\]<\][\w-]{1,20}\[>\[(?=<)"
-# Each begins with a character of its own, so that the search for all of them stays fast.
-CALL_MARK = re.compile(
-    rf"<(?:/?{_DSML}|[|｜]?/?[|｜]?){_NAMED}[|｜]?(?:>|(?=\n[ \t]{{0,20}}<))"
-    r"|\[/?[A-Z_]{0,20}(?:TOOL|CALL|FUNCTION|ACTION)[A-Z_]{0,20}\]|\[/?(?:tool|function)_calls?\]"
-    r"|✿[A-Z]{2,12}✿"
-)
 # The one grammar of an element that calls: a prefix, a word, a suffix, and the name by `=` or an
 # attribute.
 PREFIX = rf"(?:[a-z]{{1,20}}:|{_DSML})?"
@@ -39,15 +33,33 @@ _ELEMENT = rf"<{PREFIX}{CALL}"
 NAMED_ELEMENT = re.compile(
     rf"{_ELEMENT}(?:=|\s{{1,20}}(?:name|tool|function)\s{{0,20}}=\s{{0,20}})"
 )
-# What may still become a mark, at the end of a text that goes on.
-HALF_CALL_MARK = re.compile(
-    r"<[|｜]{0,3}/?[|｜]{0,3}[\w:▁.|｜-]{0,60}(?:\n[ \t]{0,20})?\Z"
-    r"|</?[|｜]{1,3} ?(?:D?S?M?|DSML ?[|｜]{0,3} ?[\w:-]{0,40})\Z"
-    rf"|{_ELEMENT}\s{{1,20}}\w{{0,8}}\s{{0,20}}\Z|\[/?(?:[A-Z_]{{0,40}}|[a-z_]{{0,14}})\Z"
-    r"|✿[A-Z]{0,12}\Z|~{1,2}\Z|\]<?\]?[\w-]{0,20}\[?>?\[?<?\Z"
-)
-# Any special token, between a name and its arguments.
+# The marks of calls by their first character, so that the search for all of them stays fast: the
+# mark, and what may still become one at the end of a text that goes on.
+_CALL_MARKS = {
+    "<": (
+        rf"<(?:/?{_DSML}|[|｜]?/?[|｜]?){_NAMED}[|｜]?(?:>|(?=\n[ \t]{{0,20}}<))",
+        (
+            r"<[|｜]{0,3}/?[|｜]{0,3}[\w:▁.|｜-]{0,60}(?:\n[ \t]{0,20})?\Z"
+            r"|</?[|｜]{1,3} ?(?:D?S?M?|DSML ?[|｜]{0,3} ?[\w:-]{0,40})\Z"
+            rf"|{_ELEMENT}\s{{1,20}}\w{{0,8}}\s{{0,20}}\Z"
+        ),
+    ),
+    "[": (
+        (
+            r"\[/?[A-Z_]{0,20}(?:TOOL|CALL|FUNCTION|ACTION)[A-Z_]{0,20}\]"
+            r"|\[/?(?:tool|function)_calls?\]"
+        ),
+        r"\[/?(?:[A-Z_]{0,40}|[a-z_]{0,14})\Z",
+    ),
+    "✿": (r"✿[A-Z]{2,12}✿", r"✿[A-Z]{0,12}\Z"),
+}
+FIRST_CHARACTERS = tuple(_CALL_MARKS)
+CALL_MARK = re.compile("|".join(mark for mark, _ in _CALL_MARKS.values()))
+_HALF_CALL_MARK = "|".join(half for _, half in _CALL_MARKS.values())
+_HALF_BEFORE = r"\]<?\]?[\w-]{0,20}\[?>?\[?"
+# Any special token, between a name and its arguments, and the beginning of one.
 ANY_MARK = r"<[|｜][^<>{}\s\"'=]{1,60}>|\[[A-Z_]{2,30}\]|✿[A-Z]{2,12}✿"
+HALF_ANY_MARK = r"<[|｜][^<>{}\n]{0,60}|<|\[[A-Z_]{0,30}|✿[A-Z]{0,12}"
 CLOSING = re.compile(
     r"/|<\|call\|>|(?:\b|[_▁|｜])(?:end|END|suffix|stop)(?:\b|[_▁|｜])"
 )
@@ -75,7 +87,9 @@ NOISE = frozenset({
 ENDINGS = frozenset({"<tool_response", "<tool_result", "<|im_start|>", "<|start_header_id|>"})
 # fmt: on
 
-_HALF_OPENER = re.compile(rf"{HALF_CALL_MARK.pattern}|{HALF_MARK.pattern}")
+_HALF_OPENER = re.compile(
+    rf"{_HALF_CALL_MARK}|~{{1,2}}\Z|{_HALF_BEFORE}<?\Z|{HALF_MARK.pattern}"
+)
 # An object whose first key may follow, or whose brace is doubled.
 _OBJECT = r"\{(?=\s*(?:\{\s*)?(?:[\"'“”‘’`/#\w]|\Z))"
 _OTHERS = (
@@ -118,7 +132,7 @@ _NEXT = re.compile(
 )
 _NO_CLOSER = "its closing tag is missing, and text follows"
 _BLANKS = re.compile(rf"(?:\s|{BEFORE})*")
-_HALF_BEFORE = re.compile(r"\]<?\]?[\w-]{0,20}\[?>?\[?\Z")
+_HALF_BLANK = re.compile(rf"{_HALF_BEFORE}\Z")
 _Q = "\"'“”‘’`"
 _COMMENT_OR_BLANK = re.compile(
     r"\s+|//[^\n]*(?:\n|\Z)|\#(?=\s)[^\n]*(?:\n|\Z)|/\*(?:(?!\*/)[^\0]){0,300}\*/"
@@ -151,7 +165,7 @@ def is_next(cursor: Cursor) -> bool:
     """Whether another call begins here, or the turn ends; the cursor stays."""
     if cursor.char() == "{":
         return may_be_call(cursor)
-    if cursor.char() not in ("<", "[", "✿"):
+    if cursor.char() not in FIRST_CHARACTERS:
         return False
     begin = cursor.at
     match = cursor.match(_NEXT, 120)
@@ -171,7 +185,7 @@ def pass_blanks(cursor: Cursor) -> None:
 def pass_blanks_or_end(cursor: Cursor) -> None:
     """Pass over the same, where the text may end behind it."""
     cursor.skip(_BLANKS)
-    if not cursor.final and _HALF_BEFORE.match(cursor.text, cursor.at):
+    if not cursor.final and _HALF_BLANK.match(cursor.text, cursor.at):
         raise More
 
 

@@ -18,6 +18,7 @@ from itertools import islice
 from typing import Any, TypeAlias
 
 from .._text import characters, fold, rendered, without_partial_escape
+from .marks import FIRST_CHARACTERS
 
 _NEAR = 200  # letters between the parts of a call, beside the parts themselves
 # Letters between a key and its value, as in <arg_key>path</arg_key><arg_value>.
@@ -41,7 +42,7 @@ _MARKUP = re.compile(r"[(\[{<>]")
 _BRACKET = re.compile(r"\A\s*[(\[]")
 _EMPTY = re.compile(r"\{\s*\}")
 _OPENED = re.compile(r"[:=<>(\[{\n]|\A\Z")  # before the name of a call, not of a word
-_CLOSER = re.compile(r"</|/>")
+_CLOSER = re.compile(rf"(?:{'|'.join(map(re.escape, FIRST_CHARACTERS))})/|/>")
 _ALONE = (
     re.compile(r"(?:[\[>]\s{0,40}|\n[^\S\n]{0,40})\Z"),
     re.compile(r"\A\(\s*\)\s*(?:[])<`'\"\n]|\Z)"),

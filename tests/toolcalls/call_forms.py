@@ -129,7 +129,8 @@ PREFIXES = ("antml:", "｜DSML｜")
 
 
 def _wrapped(opens: str, closes: str, body: Callable[..., str] = _body) -> Form:
-    tags = tuple(tag.strip("[]\n") if "<" in tag else tag for tag in (opens, closes))
+    marks = (opens.strip().removesuffix("["), closes.strip().removeprefix("]"))
+    tags = tuple(filter(None, marks))
     return Form(lambda name, arguments: f"{opens}{body(name, arguments)}{closes}", tags)
 
 

@@ -52,24 +52,11 @@ def test_a_word_at_any_place_gives_the_same_call_or_a_question(name, word):
             assert WORD in f"{called(answer)} {said(answer)}", damaged
 
 
-TWICE = [
-    '<tool_call>{"name": "write_file", "arguments": {"text": "Rome", "text": "Oslo"}}</tool_call>',
-    "<tool_call>{'name': 'write_file', 'arguments': {'text': 'Rome', 'text': 'Oslo'}}</tool_call>",
-    '```json\n{"name": "write_file", "arguments": {"text": "Rome", "text": "Oslo"}}\n```',
-    "<function=write_file><parameter=text>Rome</parameter><parameter=text>Oslo</parameter></function>",
-    '<invoke name="write_file"><parameter name="text">Rome</parameter><parameter name="text">Oslo</parameter></invoke>',
-    "<write_file><text>Rome</text><text>Oslo</text></write_file>",
-    (
-        "<tool_call>write_file\n<arg_key>text</arg_key><arg_value>Rome</arg_value>\n"
-        "<arg_key>text</arg_key><arg_value>Oslo</arg_value></tool_call>"
-    ),
-    "[write_file(text='Rome', text='Oslo')]",
-]
-
-
-@pytest.mark.parametrize("text", TWICE)
+@EVERY_FORM
 @pytest.mark.parametrize("step", [None, 1, 7])
-def test_a_parameter_with_two_values_loses_neither(text, step):
+def test_a_parameter_with_two_values_loses_neither(name, step):
+    written = FORMS[name].write("write_file", {"text": "Rome", "path": "Oslo"})
+    text = written.replace("path", "text")
     answer = events(text, step)
     assert called(answer) == []
     assert doubts(answer) or said(answer) == text
@@ -170,22 +157,19 @@ INEXACT = [
     '[{"do"x: "buy", "on": 1}]', '[{"do": "buy" 1, "on": 1}]', '[{"do": 1, by now: 3, "on": 2}]',
     "{'urgent', 'bug'}", '[{"do": oops "buy"}]', '[{"do": "buy", "do": "sell"}]',
 ]  # fmt: skip
-NESTINGS = (
-    "<function=plan><parameter=steps>{}</parameter></function>",
-    '<invoke name="plan"><parameter name="steps">{}</parameter></invoke>',
-    "<plan><steps>{}</steps></plan>",
-    "[plan(steps={})]",
-    '<tool_call>{"name": "plan", "arguments": {"steps": {}}}</tool_call>',
-)
+# The place of the value in each form that does not write arguments as a text in a text.
+PLACES = {name: form.write("plan", {"steps": [0]}) for name, form in FORMS.items()}
+NESTINGS = [name for name, text in PLACES.items() if '\\"' not in text]
 
 
-@pytest.mark.parametrize("form", NESTINGS)
-def test_a_nested_value_is_accounted_for_as_a_call_is(form):
+@pytest.mark.parametrize("name", NESTINGS)
+def test_a_nested_value_is_accounted_for_as_a_call_is(name):
+    form = PLACES[name]
     for written, steps in EXACT.items():
-        answer = events(form.replace("{}", written), tools=[NESTED])
+        answer = events(form.replace("[0]", written), tools=[NESTED])
         assert called(answer) == [("plan", {"steps": steps})], written
     for written in INEXACT:
-        answer = events(form.replace("{}", written), tools=[NESTED])
+        answer = events(form.replace("[0]", written), tools=[NESTED])
         # Where a text is no JSON at all, it is a text that the tool refuses.
         assert called(answer) in ([], [("plan", {"steps": written})]), written
         assert called(answer) or doubts(answer), written
@@ -364,6 +348,18 @@ def test_of_several_keys_the_one_that_names_a_tool_counts(call, form):
 )
 @pytest.mark.parametrize("step", [None, 1, 3])
 def test_no_mark_is_taken_out_of_prose(text, step):
+    answer = events(text, step)
+    assert said(answer) == text
+    assert not doubts(answer)
+
+
+MARKS = sorted({tag.strip() for form in FORMS.values() for tag in form.tags} - {"<write_file>"})
+
+
+@pytest.mark.parametrize("mark", MARKS)
+@pytest.mark.parametrize("step", [None, 1, 3])
+def test_no_mark_of_any_form_is_taken_out_of_a_sentence(mark, step):
+    text = f"The mark {mark} belongs to calls."
     answer = events(text, step)
     assert said(answer) == text
     assert not doubts(answer)

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import itertools
 import re
 from pathlib import Path
 
 import pytest
 from call_forms import FORMS, called, events
 from peers import summed
-from share import pairs, part
+from share import part
 
 from langchain_svc._calls.reading import BadCall, Call, Doubt, Tool
 
@@ -68,17 +69,6 @@ def test_a_call_without_marks_that_does_not_fit_is_asked(text):
 # -- half a call that a sentence quotes ------------------------------------------------------------
 
 BASH = Tool("bash", {"type": "object", "properties": {"command": {"type": "string"}}})
-HALVES = (
-    '[TOOL_CALLS]bash[ARGS]{"command":',
-    "<function=bash><parameter=command>",
-    '<invoke name="bash"><parameter name="command">ls',
-    '<|tool_call>call:bash{command:<|"|>ls',
-    "<tool_call>bash<arg_key>command</arg_key><arg_value>ls",
-    '<tool_call>{"name": "bash", "arguments": {"command": "ls',
-    'bash{"command":',
-    '[bash(command="ls"',
-    '{"name": "bash", "arguments": {"command": "ls"',
-)
 SENTENCES = {
     "en": "The log only has {} and nothing after it.",
     "de": "Im Protokoll steht nur {} und danach nichts mehr.",
@@ -91,7 +81,17 @@ SENTENCES = {
 }
 
 
-@pytest.mark.parametrize(("half", "language"), pairs(HALVES, list(SENTENCES)))
+def halves():
+    """A call in each form, cut before its value, in it and behind it."""
+    for form in FORMS.values():
+        text = form.write("bash", {"command": "pwd"})
+        begin = text.index("pwd")
+        yield from (text[: begin + size] for size in (0, 2, 4))
+
+
+@pytest.mark.parametrize(
+    ("half", "language"), part(zip(halves(), itertools.cycle(SENTENCES), strict=False))
+)
 @pytest.mark.parametrize("way", ["invoke", "stream"])
 def test_half_a_call_that_a_sentence_quotes_is_text_and_no_error(
     sandbox, chat, half, language, way
@@ -104,7 +104,7 @@ def test_half_a_call_that_a_sentence_quotes_is_text_and_no_error(
     assert message.content == text
 
 
-@pytest.mark.parametrize("half", HALVES)
+@pytest.mark.parametrize("half", part(halves()))
 def test_a_call_that_ends_open_is_asked_and_never_an_error(sandbox, chat, half):
     """The service says that the answer is whole, so nobody knows what is missing."""
     sandbox.answers = [half] + ["I meant nothing."] * 5

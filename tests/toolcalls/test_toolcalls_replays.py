@@ -43,6 +43,12 @@ def test_values_with_markup_and_escapes_are_recognised_in_any_format(name):
         assert source(text, "write_file", ARGUMENTS[1]), (form, text)
 
 
+@pytest.mark.parametrize("call", ["<call=now></call>", "<call=now/>", "[call=now][/call]"])
+def test_a_call_without_arguments_is_recognised_by_the_mark_that_closes_it(call):
+    assert source(call, "now", {})
+    assert source(call.replace("/", ""), "now", {}) is None
+
+
 @pytest.mark.parametrize("kind", HONEST)
 def test_a_call_with_what_was_read_is_the_models_own(kind):
     texts, calls = HONEST[kind]
