@@ -167,7 +167,7 @@ def read_fence(cursor: Cursor, *, after_prose: bool = False) -> list[Raw] | None
     raws = _in_fence(cursor, is_code=label in _CODE_LABELS)
     while raws == []:  # a mark before another one
         raws = _in_fence(cursor, is_code=label in _CODE_LABELS)
-    if raws and any(cursor.judge.find(raw.name) for raw in raws):
+    if raws and any(cursor.judge.tool_named(raw.name) for raw in raws):
         return raws
     return None
 

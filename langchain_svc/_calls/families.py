@@ -101,7 +101,7 @@ def named_element(cursor: Cursor) -> list[Raw] | None:
     if head is None:
         return None
     raw, ended = _arguments(cursor, head["name"], element=head["element"])
-    if not (raw.arguments or cursor.judge.find(raw.name)):
+    if not (raw.arguments or cursor.judge.tool_named(raw.name)):
         return None
     raw = replace(raw, leftover=raw.leftover or _spare(head))
     return _accounted(cursor, raw, ended=ended)
@@ -133,7 +133,7 @@ def name_and_arguments(cursor: Cursor) -> list[Raw] | None:
     """`name`, or an element with it, then elements or JSON: GLM and many others."""
     child = cursor.match(_CHILD_NAME, 260) if cursor.char() == "<" else None
     name = child["name"] if child else cursor.word()
-    is_offered = cursor.judge.find(name) is not None
+    is_offered = cursor.judge.tool_named(name) is not None
     cursor.space()
     if cursor.sees("<tool_sep") and cursor.match(_SEPARATOR, 80):
         cursor.space()
@@ -163,7 +163,7 @@ def _arguments(
     """
     pass_blanks(cursor)
     begin = cursor.at
-    tool = cursor.judge.find(name)
+    tool = cursor.judge.tool_named(name)
     holder = cursor.match(_HOLDER, 60) if cursor.char() == "<" else None
     if holder and tool and holder[1] in tool.properties:
         holder = None  # it is an argument itself
@@ -184,7 +184,7 @@ def _arguments(
 def _elements(
     cursor: Cursor, name: str, closing: str, element: str
 ) -> tuple[Raw, bool]:
-    tool = cursor.judge.find(name)
+    tool = cursor.judge.tool_named(name)
     arguments: dict[str, str | list[str]] = {}
     raw = Raw(name, arguments, texts=True)
     while True:
@@ -263,7 +263,7 @@ def _argument_begins(
 def _own_key(cursor: Cursor, name: str, *, other: bool = False) -> str | None:
     """The argument whose element of its own name begins here; the tool must have it, or `other`."""
     begin = cursor.at
-    tool = cursor.judge.find(name)
+    tool = cursor.judge.tool_named(name)
     match = cursor.match(_KEY, 80)
     key = match["key"] if match else ""
     if other and _ANY_KEY.match(key):
@@ -316,7 +316,7 @@ def headed(cursor: Cursor, *, offered: bool = True) -> list[Raw] | None:
     """A name and JSON, whatever marks stand around the name: most families' own formats."""
     begin = cursor.at
     name = _head(cursor)
-    if name is None or (offered and not cursor.judge.find(name)):
+    if name is None or (offered and not cursor.judge.tool_named(name)):
         return None
     has_bracket = "(" in cursor.text[begin : cursor.at]
     raw = with_json(cursor, name)
@@ -367,7 +367,7 @@ def unmarked(cursor: Cursor) -> list[Raw] | None:
     if not cursor.final and f" {cursor.text[begin:]}" in _FILLER_BEGINS:
         raise More
     cursor.accept("print(")
-    if not cursor.judge.find(cursor.word()):
+    if not cursor.judge.tool_named(cursor.word()):
         return None
     cursor.at = begin
     raws = headed(cursor)
@@ -406,7 +406,7 @@ def python_calls(cursor: Cursor, *, listed: bool = False) -> list[Raw] | None:
         cursor.skip(_BETWEEN)
         is_printed = cursor.accept("print(")
         name = cursor.word()
-        is_name = cursor.judge.find(name) or (listed and raws)
+        is_name = cursor.judge.tool_named(name) or (listed and raws)
         raw = _call(cursor, name) if is_name and cursor.char() == "(" else None
         if raw is None:
             cursor.at = begin
@@ -432,7 +432,7 @@ def _keywords(
     name: str, body: str, judge: Judge
 ) -> tuple[dict[str, object], str] | None:
     """The arguments, and what is left over; None if it is code with variables, and no call."""
-    tool = judge.find(name)
+    tool = judge.tool_named(name)
     order = list(tool.properties) if tool else []
     arguments: dict[str, object] = {}
     leftover = ""
@@ -518,13 +518,13 @@ def react(cursor: Cursor) -> list[Raw] | None:
     cursor.skip(_EDGE)
     begin = cursor.at
     name = cursor.word()
-    if cursor.judge.find(name) and cursor.char() == "[":
+    if cursor.judge.tool_named(name) and cursor.char() == "[":
         text = cursor.until(_LINE_END, need="\n")[0].strip("*`'\" \t\r")
         if not text.endswith("]"):
             return None
         return [Raw(name, text[1:-1], loose=True, whole=True)]
     cursor.skip(_EDGE)
-    if not cursor.judge.find(name) or cursor.char() not in ("\n", ""):
+    if not cursor.judge.tool_named(name) or cursor.char() not in ("\n", ""):
         cursor.at = begin
         return unmarked(cursor)
     cursor.space()

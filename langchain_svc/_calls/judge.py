@@ -70,9 +70,9 @@ class Judge:
     def named_in(self, text: str) -> str | None:
         """The offered name that stands in a text as a word; None if none does."""
         words: list[str] = re.findall(r"[\w.-]+", text)
-        return next(filter(self.find, words), None)
+        return next(filter(self.tool_named, words), None)
 
-    def find(self, name: object) -> Tool | None:
+    def tool_named(self, name: object) -> Tool | None:
         """The tool that `name` means; models put spaces, quotes and namespaces around names."""
         if not isinstance(name, str):
             return None
@@ -108,7 +108,7 @@ class Judge:
         loose: bool = False,
     ) -> Call | BadCall:
         """The call, or what makes it unreadable; the keywords say how it was written."""
-        tool = self.find(raw.name) or Tool(raw.name or "", {})
+        tool = self.tool_named(raw.name) or Tool(raw.name or "", {})
         fault = raw.fault
         if not fault and not tool.name:
             fault = "the call has no name"
@@ -378,11 +378,11 @@ def _call(
     """The call that an object is; `fields` are its values by their folded keys."""
     name_keys = [key for key in NAME_KEYS if isinstance(fields.get(key), str)]
     # Names on offer first, and objects first.
-    name_keys.sort(key=lambda key: judge.find(fields[key]) is None)
+    name_keys.sort(key=lambda key: judge.tool_named(fields[key]) is None)
     argument_keys = [key for key in ARGUMENT_KEYS if key in fields]
     argument_keys.sort(key=lambda key: not isinstance(fields[key], dict))
     name = fields[name_keys[0]] if name_keys else None
-    tool = judge.find(name)
+    tool = judge.tool_named(name)
     is_offered = bool(argument_keys) and tool is not None
     if not tagged and (not is_offered or _describes_tool(fields)):
         return None
@@ -430,7 +430,9 @@ def _by_its_name(value: dict[str, Any], judge: Judge) -> Raw:
     """`{"get_weather": {"city": "Oslo"}}`."""
     if len(value) == 1:
         ((name, arguments),) = value.items()
-        if judge.find(name) and (arguments is None or isinstance(arguments, dict)):
+        if judge.tool_named(name) and (
+            arguments is None or isinstance(arguments, dict)
+        ):
             return Raw(name, arguments)
     return Raw(None, fault="the call has no name")
 

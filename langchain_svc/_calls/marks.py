@@ -249,7 +249,7 @@ def _decides(cursor: Cursor, key: str, end: int) -> bool | None:
     name = _BARE_NAME.match(cursor.text, cursor.at, end)
     if name is None and cursor.judge.may_begin(cursor.text[cursor.at : end]):
         return _wait(cursor, end, half=True)
-    if name and cursor.judge.find(name[1]):
+    if name and cursor.judge.tool_named(name[1]):
         return True
     return None
 

@@ -571,7 +571,7 @@ class Scanner:
         reason = next(filter(None, leftovers), "")
         if reason:
             # What is left over of one call may belong to any of them.
-            tools = map(self.judge.find, (raw.name for raw in raws))
+            tools = map(self.judge.tool_named, (raw.name for raw in raws))
             name = next((tool.name for tool in tools if tool), None)
             bad = BadCall(
                 name, reason, source=source, text=text, asked=is_asked, loose=loose
