@@ -18,6 +18,7 @@ from pydantic import ValidationError
 from share import pairs
 
 import langchain_svc as svc
+from langchain_svc._wire import TRANSIENT
 from langchain_svc.sandbox import Fault
 
 PNG = png()
@@ -214,8 +215,14 @@ def test_bodies_are_read_to_a_depth():
 # -- failures --------------------------------------------------------------------------------------
 
 
-LOST_ANSWERS = [Fault(reset="before"), Fault(hang=True), Fault(cut=True), Fault(status=504)]
-REFUSALS = [Fault(status=status, headers={"Retry-After": "0"}) for status in (429, 500, 503)]
+LOST_ANSWERS = [Fault(reset="before"), Fault(hang=True), Fault(cut=True)]
+LOST_ANSWERS += [Fault(status=status, headers={"Retry-After": "0"}) for status in (502, 504)]
+REFUSALS = [Fault(status=status, headers={"Retry-After": "0"}) for status in (408, 429, 500, 503)]
+
+
+def test_each_status_that_is_retried_is_one_of_a_lost_answer_or_of_a_refusal():
+    known = {fault.status for fault in LOST_ANSWERS + REFUSALS if fault.status}
+    assert known == TRANSIENT, "LOST_ANSWERS: the service may be at work on it; REFUSALS: it is not"
 
 
 @pytest.mark.parametrize(

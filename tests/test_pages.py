@@ -135,7 +135,7 @@ def test_the_pages_name_the_statuses_that_are_retried(refusals):
         ("docs/reliability.md", f"| `SvcServerError` | 5xx | {of_servers} |"),
         ("docs/reliability.md", f"the statuses {listed(lasting)}"),
         ("docs/assumptions.md", f"{listed(retried - DOCUMENTED)} are retried like {listed(DOCUMENTED)}."),
-        ("docs/general.md", f"a gateway said {' or '.join(map(str, sorted(of_gateways)))}"),
+        ("docs/general.md", f"a gateway said {' or '.join(map(str, sorted(of_gateways)))})"),
     )  # fmt: skip
 
 

@@ -181,6 +181,15 @@ class MessageBody(Body):
     temperature: Annotated[float, Field(ge=0, le=1)] = 1.0
 
 
+# The fields that say how to answer, which an upstream gets as they are.
+_OPTIONS = CompletionBody.model_fields.keys() - {
+    "model",
+    "messages",
+    "max_tokens",
+    "stream",
+}
+
+
 async def _completion(context: RequestContext, body: CompletionBody) -> HttpReply:
     for index, message in enumerate(body.messages):
         if context.settings.strict and message.role == "system":
@@ -194,7 +203,7 @@ async def _completion(context: RequestContext, body: CompletionBody) -> HttpRepl
     answer = await context.answer_chat(
         messages,
         body.model,
-        {"temperature": body.temperature},
+        body.model_dump(include=_OPTIONS, exclude_none=True),
         max_tokens=body.max_tokens,
         streams=streams,
     )

@@ -433,7 +433,7 @@ class SvcGenerateImage(ServiceTool):
 
     retry_lost: bool = False
     """Whether to resend a generation that the service may have received: after a lost answer, a
-    timeout, 502 or 504. It may then be made, and paid for, more than once."""
+    timeout or a gateway's status. It may then be made, and paid for, more than once."""
 
     def _arguments(self) -> type[Arguments]:
         return GenerateArguments if self.api == "v1" else GeneralGenerateArguments

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import inspect
 import json
 import math
 
@@ -223,6 +224,16 @@ PUBLIC = [getattr(svc, name) for name in svc.__all__]
 ON_INTERFACES = [
     kind for kind in PUBLIC if isinstance(kind, type) and issubclass(kind, ServiceSettings)
 ]
+
+
+def test_the_docstring_lists_what_one_call_may_set():
+    told = (
+        inspect.getsource(svc.ChatSvc)
+        .partition("can be given for one call")[2]
+        .partition("Stream:")[0]
+    )
+    missing = [name for name in svc.ChatSvc.overrides if name not in told]
+    assert not missing, "the docstring of ChatSvc lists what can be given for one call"
 
 
 @pytest.mark.parametrize("kind", ON_INTERFACES)
