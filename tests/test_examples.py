@@ -146,6 +146,7 @@ def test_a_page_with_footnotes():
     importlib.util.find_spec("ray") is None or shutil.which("redis-server") is None,
     reason='needs Ray (pip install "langchain-svc[ray,redis]") and the command redis-server',
 )
+@pytest.mark.slow
 def test_ray():
     out = output_of("12_ray.py")
     assert "48 answers from 6 shards" in out
