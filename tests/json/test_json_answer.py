@@ -155,7 +155,7 @@ def test_problems_are_those_of_the_largest_reading(text, problems):
 
 PROSE = st.text(st.sampled_from("abc ABC.,!?-\n"), max_size=40)
 PEOPLE = obj(["name"], name=STR, age=INT, tags=array(STR))
-NAMES = st.text(st.characters(exclude_characters="\b\f"), max_size=20)  # as text is
+NAMES = st.text(st.characters(codec="utf-8", exclude_characters="\b\f"), max_size=20)
 PERSON = st.fixed_dictionaries(
     {"name": NAMES},
     optional={
