@@ -14,10 +14,7 @@ from typing import NamedTuple
 
 import httptools
 
-# -- base ------------------------------------------------------------------------------------------
-# One connection without its I/O: TLS, and the responses inside it.
-#
-# A blocking connection and one on an event loop use the same.
+# -- TLS, and what a connection may do -------------------------------------------------------------
 
 _DECRYPTED = 64 * 1024
 # Bytes before each TLS record (RFC 8446, section 5.1); the last two are the record's length.
@@ -180,7 +177,7 @@ class BaseConnection:
         return not poll.poll(0)
 
 
-# -- http1 -----------------------------------------------------------------------------------------
+# -- the responses --------------------------------------------------------------------------------
 
 # Bytes in a row that hold nothing of a body: heads, trailers, sizes.
 _LONGEST_HEAD = 100 * 1024

@@ -72,20 +72,6 @@ def _is_invisible(letter: str) -> bool:
 
 
 # -- reading ---------------------------------------------------------------------------------------
-# The reading of a text: what it says once the escapes of its format are undone, with places.
-#
-# Tools return text as they receive it: HTML with a tag around each word, URLs and forms with
-# `%7B`, mails with `=20`, JSON in JSON, the colours of a terminal. A model reads through all of
-# these, so whoever looks for something in a text looks in its reading, and finds the place in
-# the text itself.
-#
-# characters(text) undoes what stands for characters rendered(reading) takes out what a page
-# does not show: the tags of HTML, or all tags joined(reading) joins words that a line's end
-# divides
-#
-# Each round takes time linear in the text, and there are `_ROUNDS` of them: an escape may stand
-# in an escape. What can be something else is undone only where the text shows that it is not:
-# `limit=50` is no "limitP", unless it stands in a mail whose lines end in `=`.
 
 _ROUNDS = 3
 

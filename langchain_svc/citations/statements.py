@@ -19,18 +19,6 @@ from typing import Literal, TypedDict
 from .passages import LONGEST_STOP, Passage, Passages, Place, sentence_ends, words_of
 from .support import doubt_of
 
-# -- answer statements -----------------------------------------------------------------------------
-# The text of an answer -> its statements, each with the quotes behind it. Pure.
-#
-# The model writes a statement and behind it a mark: the passage's number and words of it.
-# Nothing of the text but marks is ever taken out, and each statement is the same wherever the
-# stream is cut:
-#
-# - A mark is one only with a number, and with its end within the longest quote and before the
-# next mark. Anything else is text, and so is all that stands in code. - A mark with no
-# statement before it stands around one: its words are the statement. - A row of a table is one
-# statement, and an item of a list up to its first mark.
-
 _LONGEST_QUOTE = 4_000  # characters
 _LONGEST_TAG = 100
 _LONGEST_CODE = 500  # characters of code within a line
@@ -394,26 +382,9 @@ class _Statements:
         return AnswerStatement(text, is_code=self._is_code)
 
 
-# -- citations -------------------------------------------------------------------------------------
-# Citations in plain text: how they are asked for and checked. Pure.
-#
-# The model writes a statement and behind it a mark with the passage's number and a verbatim
-# quote (`answer_statements.py` reads them). Each quote is looked up; what stands there is
-# compared with the statement (`support.py`); a statement of whose quotes none stands anywhere
-# is told to the model, or marked.
-
-__all__ = [
-    "AnswerStatement",
-    "CitationParser",
-    "CitationReport",
-    "Quote",
-    "annotations_of",
-    "doubt_about",
-    "passages_block",
-    "places_of",
-    "read_repairs",
-    "repair_question",
-]
+# -- how quotes are asked for, and checked --------------------------------------------------------
+# Each quote is looked up; what stands there is compared with the statement (`support.py`); a
+# statement of whose quotes none stands anywhere is told to the model, or marked.
 
 _FEWEST_WORDS = 5  # of a statement that is looked up itself
 Defuse = Callable[[str], str]  # makes a foreign text harmless in a prompt
