@@ -7,6 +7,7 @@ from .requests import (
     limits_of,
     new_exchange,
     refuse_incomplete_pickle,
+    vision_exchange,
 )
 from .runs import MAKERS, RUNS, Privacy, keeps_runs, replaces, set_uncached
 from .settings import (

@@ -12,7 +12,7 @@ import os
 import time
 from collections.abc import Callable, Collection, Mapping
 from functools import partial
-from typing import Any, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 from urllib.parse import urlsplit
 
 from .._client import (
@@ -24,6 +24,7 @@ from .._client import (
     RateLimiter,
     Request,
     Route,
+    WholeParser,
 )
 from .._text import Pseudonymizer
 from .._version import __version__
@@ -40,6 +41,9 @@ from ..config import (
 from ..errors import SvcRequestError
 from ..images import is_address
 from .settings import ServiceSettings
+
+if TYPE_CHECKING:
+    from .._wire import image_endpoints
 
 T = TypeVar("T")
 
@@ -174,6 +178,24 @@ def new_exchange(
     return Exchange(request, limits, parser, budget, route, limiter)
 
 
+def vision_exchange(
+    settings: ServiceSettings,
+    limits: Limits,
+    task: image_endpoints.Task,
+    image: str,
+) -> Exchange[image_endpoints.ImageAnalysis]:
+    """The call that asks about an image, which is an address or base64."""
+    from .._wire import image_endpoints  # noqa: PLC0415  # few look at pictures
+
+    return new_exchange(
+        settings,
+        image_endpoints.VISION,
+        partial(WholeParser, partial(image_endpoints.read_analysis, task=task)),
+        limits,
+        body=image_endpoints.vision_body(image, task),
+    )
+
+
 def refuse_incomplete_pickle(settings: ServiceSettings) -> None:
     """Raises where a field that a pickle left out was not given again.
 
@@ -181,6 +203,8 @@ def refuse_incomplete_pickle(settings: ServiceSettings) -> None:
         SvcRequestError: It names the fields.
     """
     dropped = settings._unpicklable_fields  # noqa: SLF001  # our own class
+    if not dropped:
+        return
     names = [name for name in dropped if not getattr(settings, name)]
     if names:
         raise SvcRequestError(

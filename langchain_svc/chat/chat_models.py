@@ -48,7 +48,6 @@ from .._client import (
     CompletionParser,
     EventParser,
     Exchange,
-    Limits,
     WholeParser,
 )
 from .._settings import (
@@ -59,10 +58,10 @@ from .._settings import (
     new_exchange,
     set_uncached,
     url_of,
+    vision_exchange,
 )
 from .._version import __version__
-from .._wire import Event, image_endpoints, read_prices, v1
-from .._wire.image_endpoints import ImageAnalysis
+from .._wire import Event, read_prices, v1
 from ..config import GENERAL, V1, Interface
 from ..errors import SvcRequestError
 from ..images import ImageStore
@@ -764,7 +763,7 @@ class ChatSvc(CitingModel, BaseChatModel):
         if self.image_inputs == "describe":
             from .described_images import describe_images  # noqa: PLC0415  # most models see no picture
 
-            ask = partial(self._vision, options.limits)
+            ask = partial(vision_exchange, self, options.limits, "describe")
             messages = describe_images(self._client, ask, messages, self.images)
         return self._turn(messages, options, stream=stream)
 
@@ -781,21 +780,9 @@ class ChatSvc(CitingModel, BaseChatModel):
         if self.image_inputs == "describe":
             from .described_images import adescribe_images  # noqa: PLC0415  # the same
 
-            ask = partial(self._vision, options.limits)
+            ask = partial(vision_exchange, self, options.limits, "describe")
             messages = await adescribe_images(self._client, ask, messages, self.images)
         return self._turn(messages, options, stream=stream)
-
-    def _vision(self, limits: Limits, image: str) -> Exchange[ImageAnalysis]:
-        """The call that describes an image, which is an address or base64."""
-        return new_exchange(
-            self,
-            image_endpoints.VISION,
-            partial(
-                WholeParser, partial(image_endpoints.read_analysis, task="describe")
-            ),
-            limits,
-            body=image_endpoints.vision_body(image, "describe"),
-        )
 
     def _turn(
         self, messages: Sequence[BaseMessage], options: CallOptions, *, stream: bool

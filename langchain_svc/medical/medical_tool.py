@@ -37,7 +37,7 @@ from .result import (
     with_values,
 )
 from .sent import in_words, names_sent, of_record, sent_values
-from .wire import IMAGES, MedicalAnswer, read_answer, request_body
+from .wire import MedicalAnswer, read_answer, request_body
 
 PATIENT_KEY = "svc_patient"
 """The key of `config["configurable"]` that holds a run's `PatientContext`."""
@@ -195,25 +195,19 @@ class MedicalEndpoint:
     """One row of the document's endpoint table, as a tool uses it.
 
     Attributes:
-        path: Of the address.
+        at: Where it is.
         arguments: The tool's arguments where a patient is bound to it.
         unbound: The arguments without a bound patient, which have the patient's fields too.
         record_fields: Where the record's fields go in the request; None for a GET.
     """
 
-    path: str
+    at: Endpoint
     arguments: type[Record]
     unbound: type[Record]
     record_fields: Mapping[str, str] | None = None
 
-    @property
-    def method(self) -> str:
-        if self.record_fields is None:
-            return "GET"
-        return "POST"
-
     def __str__(self) -> str:
-        return f"{self.method} {self.path}"
+        return f"{self.at.method} {self.at.path}"
 
 
 class MedicalTool(MedicalSettings, ServiceTool):
@@ -261,7 +255,7 @@ class MedicalTool(MedicalSettings, ServiceTool):
         body = request_body(wire_arguments, record, record_fields)
         exchange = new_exchange(
             self,
-            Endpoint(MEDICAL, endpoint.method, endpoint.path, images=IMAGES),
+            endpoint.at,
             partial(WholeParser, read_answer),
             limits_of(self),
             body=dump_json(body) if record_fields else None,

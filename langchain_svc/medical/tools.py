@@ -189,7 +189,7 @@ class SvcMedicalConsult(MedicalTool):
     """
 
     endpoint: ClassVar[MedicalEndpoint] = MedicalEndpoint(
-        wire.CHAT_PATH, ConsultArguments, UnboundConsultArguments, wire.OF_CHAT
+        wire.CHAT, ConsultArguments, UnboundConsultArguments, wire.OF_CHAT
     )
     name: str = "svc_medical_consult"
     description: str = (
@@ -263,7 +263,7 @@ class SvcDecisionSupport(MedicalTool):
     """
 
     endpoint: ClassVar[MedicalEndpoint] = MedicalEndpoint(
-        wire.PROTOCOLS_PATH,
+        wire.PROTOCOLS,
         DecisionArguments,
         UnboundDecisionArguments,
         wire.OF_PROTOCOLS,
@@ -342,7 +342,7 @@ class SvcCancerRisk(MedicalTool):
     """
 
     endpoint: ClassVar[MedicalEndpoint] = MedicalEndpoint(
-        wire.CANCER_PATH, CancerArguments, UnboundCancerArguments, wire.OF_CANCER
+        wire.CANCER, CancerArguments, UnboundCancerArguments, wire.OF_CANCER
     )
     name: str = "svc_cancer_risk"
     description: str = (
@@ -401,7 +401,7 @@ class SvcMedicalStatus(MedicalTool):
     """
 
     endpoint: ClassVar[MedicalEndpoint] = MedicalEndpoint(
-        wire.PROTOCOLS_PATH, StatusArguments, StatusArguments
+        wire.STATUS, StatusArguments, StatusArguments
     )
     name: str = "svc_medical_status"
     description: str = (

@@ -13,10 +13,12 @@ from typing import Any
 
 from .._text import without_base64
 from .._wire.v1 import UnreadableError, load_body, without_surrogates
+from ..config import MEDICAL, Endpoint
 
-CHAT_PATH = "/api/medical/chat"
-PROTOCOLS_PATH = "/api/medical/clinic-protocols"
-CANCER_PATH = "/api/medical/cancer-diagnosis"
+CHAT = Endpoint(MEDICAL, "POST", "/api/medical/chat")
+PROTOCOLS = Endpoint(MEDICAL, "POST", "/api/medical/clinic-protocols")
+CANCER = Endpoint(MEDICAL, "POST", "/api/medical/cancer-diagnosis", images=("images",))
+STATUS = Endpoint(MEDICAL, "GET", "/api/medical/clinic-protocols")
 
 Fields = Mapping[str, Any]
 # The fields of a patient's record that each takes: their names there and in the request. The
@@ -30,9 +32,6 @@ OF_CANCER = {
     "age": "patientAge", "sex": "patientSex", "riskFactors": "riskFactors", "images": "images",
     "imagingType": "imagingType",
 }  # fmt: skip
-
-# The field of a request that holds images.
-IMAGES = ("images",)
 
 
 # -- requests (section 2) --------------------------------------------------------------------------

@@ -344,9 +344,8 @@ class ServiceToolkit(ServiceSettings, BaseToolkit):
 
     def _new_tool(self, kind: type[ServiceTool], **settings: Any) -> ServiceTool:
         """A tool of this kind, with the toolkit's values of the settings that both have."""
-        refuse_incomplete_pickle(
-            self
-        )  # a tool without its patient would ask the model for one
+        # A tool without its patient would ask the model for one.
+        refuse_incomplete_pickle(self)
         shared = {
             name: getattr(self, name)
             for name in type(self).model_fields

@@ -16,7 +16,7 @@ from langchain_core.tools.base import ArgsSchema
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, SkipValidation
 
 from .._client import Exchange, WholeParser
-from .._settings import bounded_number, limits_of, new_exchange, url_of
+from .._settings import bounded_number, limits_of, new_exchange, url_of, vision_exchange
 from .._wire import general, image_endpoints
 from ..config import GENERAL, V1, Interface
 from ..errors import SvcRequestError, SvcResponseError
@@ -307,13 +307,8 @@ class SvcAnalyzeImage(ServiceTool):
     def _use(
         self, _: RunnableConfig, image: str, task: image_endpoints.Task
     ) -> ToolUse:
-        exchange = new_exchange(
-            self,
-            image_endpoints.VISION,
-            partial(WholeParser, partial(image_endpoints.read_analysis, task=task)),
-            limits_of(self),
-            body=image_endpoints.vision_body(self._sendable(image), task),
-        )
+        sendable = self._sendable(image)
+        exchange = vision_exchange(self, limits_of(self), task, sendable)
         handle = image.strip()
 
         def process(analysis: image_endpoints.ImageAnalysis) -> ToolOutput:
