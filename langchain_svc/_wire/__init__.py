@@ -22,7 +22,6 @@ from .v1 import (
     ModelRecord,
     Price,
     UnreadableError,
-    drop_none,
     dump_json,
     is_cut,
     is_out_of_room,
